@@ -20,7 +20,10 @@ for (const [title, isSpread, env] of [['on one Redis', false, {}], ['as in a Clu
     const fetched = async (from: string) => await (await fetch(`${url}${new URL(from).pathname}${new URL(from).search}`)).text()
     const known = (await call('alice', 'GET', `/api/files/${id}`)).json()
     isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', files: [{ name: 'n', uri, bytes: 5 }] }), 400, 'invalid_request')
-    isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', files: [{ name: 'n', uri: `${uri.slice(0, -2)}${uri.endsWith('AA') ? 'BA' : 'AA'}` }] }), 409, 'file_missing')
+    const gone = { name: 'n', uri: `${uri.slice(0, -2)}${uri.endsWith('AA') ? 'BA' : 'AA'}` }
+    isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', files: [gone] }), 409, 'file_missing')
+    const refused = await call('alice', 'POST', '/api/pass', { task: 't', files: [{ name: 'm', uri }, gone] })
+    t.match(isProblem(t, refused, 409, 'file_missing').detail, gone.uri, 'of two the one that isn’t there')
     isProblem(t, await call('bob', 'POST', '/api/pass', { task: 't', files: [{ name: 'n', uri }] }), 409, 'file_missing', 'another agent’s')
     const handoff = await pass({ files: [link, { name: 'mine', uri, sha256: sha256('four').toUpperCase() }], require_human: true, to: 'inbox', max_attempts: 2, retry_delay: 0 })
     const seen = (await call('approver', 'GET', `/api/approvals/${handoff}`)).json()

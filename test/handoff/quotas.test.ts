@@ -43,6 +43,18 @@ t.test('what is let through while a count is under way counts on in it', async t
   t.equal(await last, false, 'two, and the one since')
 })
 
+t.test('what one limit refuses counts for no other', async t => {
+  let now = 10_000
+  t.intercept(performance, 'now', { value: () => now })
+  const limits = { maxLiveOf: () => ({ all: 1, agents: new Map([['a', 1]]) }), maxLives: () => new Map() }
+  const live = { count: async (_: string, agent: string | null) => agent === null ? 1 : 0 }
+  const all = new Quotas(limits as unknown as LimitTable, { live, indexer: {}, attempts: {} } as unknown as Store)
+  const take = async () => await all.of({ tenant: 'acme', agent: 'a' })!.take() === null
+  t.equal(await take(), true, 'the tenant’s, which comes after its own')
+  now++
+  t.equal(await Promise.race([take(), turn('it waits for a count of its own')]), true)
+})
+
 /** What limits a tenant to so many, in virtual time: `live` is how many are, and a count takes so long (ms). */
 function counted (max: number, took: number) {
   const state = { live: 0, counts: 0 }

@@ -5,6 +5,7 @@ import { Waiter } from '../../src/handoffs/wait/waiter.ts'
 import { testStore } from '../helpers/redis.ts'
 import { grantOf } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
+import { timed } from '../helpers/waits.ts'
 
 const somebody = callerOf('default', 'alice', [])
 
@@ -37,15 +38,16 @@ async function waiting (t: Test, { milliseconds = 30_000, authorise = () => {}, 
     }
   }
   const channel = `${prefix}:{aaa}:h:t:x`
-  const answer = waiter.wait(channel, { milliseconds, requester }, async () => {
+  const wait = () => waiter.wait(channel, { milliseconds, requester }, async () => {
     happened.push('look')
     await look()
     return happened.length
   }, () => milliseconds)
+  const answer = wait()
   answer.catch(() => {})
   const wake = () => redis.call('SPUBLISH', channel, 'x')
   await until(() => happened.length >= 3)
-  return { waiter, happened, told, answer, wake }
+  return { waiter, happened, told, answer, wait, wake }
 }
 
 interface Waits { milliseconds: number, authorise: () => void | Promise<void>, look: () => Promise<void> }
@@ -61,6 +63,15 @@ t.test('each look after the first is authorised right before it', async t => {
   await answer
   t.strictSame(happened, [...first, 'authorise', 'look', 'authorise', 'look', 'leave'])
   t.equal(waiter.count, 0)
+})
+
+t.test('who comes while the service drains looks once', async t => {
+  const { waiter, happened, answer, wait } = await waiting(t)
+  waiter.drain()
+  await answer
+  happened.length = 0
+  await wait()
+  t.strictSame(happened, ['look'])
 })
 
 t.test('a refused authorisation is the answer, and no look follows', async t => {
@@ -104,12 +115,13 @@ t.test('an end during a successful look comes too late: what was caught is answe
   t.strictSame(happened, [...first, 'authorise', 'look', 'leave'])
 })
 
-t.test('an end during an unsuccessful look ends the wait', async t => {
+t.test('an end during an unsuccessful look ends the wait at once', async t => {
   const during = { end: () => {} }
   const { happened, told, answer, wake } = await waiting(t, { look: async () => during.end() })
   during.end = () => told.end(over)
   await wake()
-  await t.rejects(answer, over)
+  const [, after] = await timed(() => t.rejects(answer, over))
+  t.ok(after < 10_000, `after ${Math.round(after)} ms`)
   t.strictSame(happened, [...first, 'authorise', 'look', 'leave'])
 })
 

@@ -3,6 +3,7 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
+import { timed } from '../helpers/waits.ts'
 import { tagOf } from '../../src/core/ids.ts'
 
 /** Questions in the middle of the work. On one Redis, and as in a Cluster. */
@@ -264,12 +265,16 @@ t.test('the passer is asked', async t => {
   await at(30_001)
   const first = await ask(id, { of: 'passer' })
   t.equal(await redis.zscore(`${prefix}:{${tagOf(id)}}:a:default`, `default:${id}`), null, 'the question to people, which is over, isn’t listed any more')
-  t.notHas(first.json(), ['answer_url'])
+  t.notOk('answer_url' in first.json())
   const { ask_id: askId } = first.json()
   t.notOk((await list()).some(item => item.handoff_id === id), 'people don’t see it in their list')
   const found = (await list('alice', '&of=passer')).find(item => item.handoff_id === id)
   t.match(found, { ask_id: askId, asked_by: 'bob' })
-  t.notHas(found, ['answer_url'])
+  t.notOk('answer_url' in found!)
+  const { items: events } = (await call('alice', 'GET', '/api/events?after=0-0&types=handoff.asked')).json()
+  const event = events.find(({ data }: { data: { handoff_id: string } }) => data.handoff_id === id)
+  t.match(event.data, { ask_id: askId, of: 'passer' })
+  t.notOk('answer_url' in event.data)
   t.notOk((await list('bob', '&of=passer')).some(item => item.handoff_id === id), 'nor do others than its passer')
   isProblem(t, await call('approver', 'GET', '/api/asks?of=passer'), 403, 'insufficient_scope')
   isProblem(t, await call('alice', 'GET', '/api/asks'), 403, 'insufficient_scope')
@@ -288,6 +293,9 @@ t.test('who asks does not answer, and who has nothing to do with it does not rea
   isProblem(t, await ask(id), 403, 'not_the_catcher')
   const { ask_id: askId } = (await post('alice', `/api/ask/${id}`, { question: 'q' })).json()
   t.equal(isProblem(t, await asked(id, 'bob'), 403, 'not_the_catcher').handoff_status, 'caught')
+  const [refused, after] = await timed(() => asked(id, 'bob', 20))
+  isProblem(t, refused, 403, 'not_the_catcher', 'nor does who would wait')
+  t.ok(after < 10_000, `after ${Math.round(after)} ms`)
   t.equal((await asked(id, 'alice')).statusCode, 200)
   t.equal((await asked(id, 'approver')).statusCode, 200)
   isProblem(t, await asked(id, 'foreignApprover'), 404, 'not_found')

@@ -7,6 +7,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { callerOf } from '../../src/core/model.ts'
 import { EventService, EventStreams } from '../../src/handoffs/feed/events.ts'
+import { placeAfter } from '../../src/handoffs/feed/feed.ts'
 import { Waiter } from '../../src/handoffs/wait/waiter.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
@@ -20,6 +21,7 @@ import { ownRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { grantOf, newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
+import { inVirtualTime } from '../helpers/virtual-time.ts'
 import { timed } from '../helpers/waits.ts'
 import { connectionsOf, listen } from '../helpers/wire.ts'
 
@@ -213,6 +215,30 @@ t.test('a stream that falls behind what is kept has its reset as well', async t 
   close()
   t.equal((await text.next()).done, true)
   t.equal(streams.count, 0)
+})
+
+t.test('a silent stream says how far it has read, and leaves nothing behind when it is over', async t => {
+  const place = placeAfter('5-0')
+  let [looks, left] = [0, 0]
+  const leave = () => { left++ }
+  const next = async () => {
+    if (++looks > 9) throw new Error('too many looks')
+    return { events: [], isReset: false, isMore: false, place }
+  }
+  const events = { feed: { retention: 600_000, listen: async () => leave }, reader: { changed () {}, next } }
+  const grant = grantOf(() => callerOf('default', 'alice', []), async () => leave)
+  const anything = { types: null, handoffId: null, inbox: null, labels: null }
+  const { said, at } = await inVirtualTime(async () => {
+    const { text, close } = new EventStreams(events as unknown as EventService)
+      .open('default', 'key', anything, place, { grant: () => grant, isGone: () => false, onGone: () => leave })
+    const said = [(await text.next()).value, (await text.next()).value]
+    const at = performance.now()
+    close()
+    await text.next()
+    return { said, at }
+  })
+  t.strictSame([said, at], [['retry: 2000\n\n', ': keep-alive\nid: 5-0\n\n'], 15_000])
+  t.equal(left, 3)
 })
 
 t.test('every 15 s a comment says how far was read; a client that takes a byte a second lives', { timeout: 120_000, ...skipInQuick }, async t => {

@@ -15,6 +15,7 @@ import type { TestStoreOptions } from '../helpers/redis.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
+import { timed } from '../helpers/waits.ts'
 
 const settings = { EVENTS_RETENTION: '60' }
 
@@ -273,6 +274,21 @@ t.test('who has read an empty feed to its end is told where something came and w
   }
 })
 
+t.test('what was lost behind a full page is a reset, and so is a place beyond the clock', async t => {
+  const clock = 10_000_000
+  const text = 'passed pending some-id alice -'
+  const full = Array.from({ length: 50 }, (_, at) => ({ id: `${clock - 1000}-${at}`, text }))
+  const empty = { newest: null, oldest: null, isNoted: true, entries: [] }
+  const pages = [
+    { ...empty, newest: `${clock - 900}-0`, oldest: full[0]!.id, clock, since: 0, entries: full }, { ...empty, clock: clock + 100, since: clock - 500 }, { ...empty, clock, since: 0 }
+  ]
+  const reader = new FeedReader({ retention: 60_000, read: async () => pages.shift() } as never, () => '')
+  const { place, isMore } = await reader.next('default', placeAfter('0-0'))
+  t.ok(isMore)
+  t.match(await reader.next('default', place), { isReset: true, events: [] })
+  t.match(await reader.next('default', placeAfter(`${clock + 5000}-0`)), { isReset: true })
+})
+
 t.test('who stays away from an empty feed for longer than events are kept learns it', async t => {
   const { read, pass, typesOf } = await withEvents(t, { EVENTS_RETENTION: '1' })
   const { next } = await read('')
@@ -316,6 +332,7 @@ t.test('one look reads 4,550 events; waiting goes on; a handoff’s own events a
   t.equal(reads, 10)
   t.match((await read(`after=${first.next}&types=handoff.passed`)).items, [{ data: { handoff_id: id } }])
   t.match((await read('after=0-0&types=handoff.passed&wait=30')).items, [{ data: { handoff_id: id } }])
+  t.equal((await read('after=1-0&types=handoff.passed')).reset, true, 'a reset that its first page has found')
   reads = 0
   t.match((await read(`after=0-0&handoff_id=${id}`)).items, [{ data: { handoff_id: id } }])
   t.equal(reads, 2, 'the first page, and its own')
@@ -330,6 +347,41 @@ t.test('one look reads 4,550 events; waiting goes on; a handoff’s own events a
   await call('bob', 'POST', `/api/done/${id}`, {})
   for (const { items } of await Promise.all(waiting)) t.match(items, [{ type: 'handoff.done' }])
   t.ok(reads < 100, `${reads} reads for 40 that wait at one place`)
+})
+
+t.test('who waits shares no read that began before the event', async t => {
+  const { store, pass, read, typesOf } = await withEvents(t)
+  await typesOf(await pass(), 1)
+  const { next } = await read()
+  const events = store.events!
+  const own = events.read.bind(events)
+  let looks = 0
+  events.read = async (...asked) => {
+    const found = await own(...asked)
+    looks++
+    return found
+  }
+  const waiting = timed(() => read(`after=${next}&wait=20`))
+  // The first, and the one behind its subscription.
+  await until(() => looks === 2)
+  let answer: (() => void) | undefined
+  events.read = async (...asked) => {
+    const found = await own(...asked)
+    await new Promise<void>(resolve => { answer = resolve })
+    return found
+  }
+  const other = read(`after=${next}`)
+  const release = await until(() => answer)
+  events.read = own
+  // What listens since before hears of it first.
+  const heard = new Promise<void>(resolve => { events.listen('default', resolve).catch(() => {}) })
+  const id = await pass()
+  await heard
+  release()
+  const [{ items }, after] = await waiting
+  t.match(items, [{ data: { handoff_id: id } }])
+  t.ok(after < 10_000, `after ${Math.round(after)} ms, and not by its last look`)
+  await other
 })
 
 t.test('a look asks once about the handoff whose events it searches for, also where its master is away', async t => {

@@ -23,6 +23,7 @@ t.test('pass: the same key with another body is refused', async t => {
     '{"task": "t", "output": {"a": 1.0}, "require_human": false}']) {
     isProblem(t, await pass('alice', other), 422, 'idempotency_key_reused', other)
   }
+  isProblem(t, await pass('alice', '{"task": "t", "delay": 60, "expires_in": 60}'), 400, 'invalid_request', 'what can’t be passed is said first')
   t.strictSame(await service.dump(), before)
 })
 

@@ -31,6 +31,7 @@ t.test('an operator cancels what others passed', async t => {
   const asked = await call('operator', 'POST', `/api/cancel/${held}`)
   t.equal(asked.statusCode, 202)
   t.match((await call('bob', 'POST', `/api/heartbeat/${held}`)).json(), { cancel_requested: true, cancel_reason: null })
+  t.strictSame((await call('operator', 'POST', `/api/cancel/${held}`)).json(), asked.json(), 'again, which is no line')
   t.strictSame((await call('operator', 'POST', `/api/cancel/${held}`, { reason: 'why' })).json(), asked.json())
   t.match((await call('bob', 'POST', `/api/heartbeat/${held}`)).json(), { cancel_requested: true, cancel_reason: 'why' })
   t.equal((await call('operator', 'POST', `/api/cancel/${held}`, { force: true })).statusCode, 200)

@@ -7,7 +7,6 @@ export const handoffs: readonly Mutated[] = [
     tests: [
       'http/status', 'http/pass', 'http/idempotency', 'http/approvals', 'http/members', 'http/after', 'http/wait',
       'result-schema/taken', 'http/traces', 'state-machine', 'http/files',
-      'http/large-reads',
     ],
     changes: [
       ["digestToken('pass', key, bytes)", "digestToken('pass', key, undefined)"],
@@ -22,12 +21,18 @@ export const handoffs: readonly Mutated[] = [
       ['if (reply.record?.extra.after === undefined) return', 'if (reply.record?.extra.after !== undefined) return'],
       ['reply = await call(reply.satisfied)', 'reply = await call(`${reply.satisfied}`.slice(1))'],
       ['await this.#schemas.check(reply.schema, result, caller)\n', ''],
-      ['(seen.longer !== null || seen.isFaultLonger))', '(seen.longer !== null))'],
       ['if (faults.length > 0) throw invalid(...faults)', 'if (faults.length > 1) throw invalid(...faults)'],
       ['body.delay * 1000 >= handoff.expiresIn', 'body.delay * 1000 > handoff.expiresIn'],
       ["requester, reply.outcome === 'replayed')\n      }", 'requester, false)\n      }'],
       ['handoff.token !== noToken ? await', 'handoff.token === noToken ? await'],
       ["(before.outcome === 'reused' && (error as Problem).code === 'invalid_request')", 'false'],
+    ],
+  },
+  {
+    file: 'src/handoffs/lifecycle/service.ts',
+    tests: ['http/files', 'files/handoffs', 'http/waiting', 'http/waiting-attempts', 'http/large-reads'],
+    changes: [
+      ['(seen.longer !== null || seen.isFaultLonger))', '(seen.longer !== null))'],
       ['isPlainBody(body) && files.uploads.length === 0', 'isPlainBody(body)'],
       ['if (files.problem !== null) throw files.problem\n', ''],
       ["if (reply.outcome === 'unchecked' && files.problem !== null) throw files.problem\n", ''],
@@ -58,7 +63,7 @@ export const handoffs: readonly Mutated[] = [
   },
   {
     file: 'src/handoffs/lifecycle/files.ts',
-    tests: ['http/files'],
+    tests: ['http/files', 'files/handoffs'],
     changes: [
       ['if (wrong.length > 0) throw invalid(...wrong)', ''],
       ['missing.push(file.uri)', ''],
@@ -134,7 +139,9 @@ export const handoffs: readonly Mutated[] = [
   },
   {
     file: 'src/handoffs/inbox/take.ts',
-    tests: ['http/inboxes', 'http/several-inboxes', 'http/inbox-settings', 'http/inbox-waits', 'http/former-homes'],
+    tests: [
+      'http/inboxes', 'http/several-inboxes', 'http/inbox-settings', 'http/inbox-waits', 'http/former-homes', 'http/large-reads',
+    ],
     changes: [
       ['end = Math.max(end, performance.now() + maxLookTime)', 'end = 0'],
       ['found.items.length > 0 || found.replayed || !found.isMore) return found', 'true) return found'],
@@ -147,12 +154,11 @@ export const handoffs: readonly Mutated[] = [
   },
   {
     file: 'src/handoffs/people/approvals.ts',
-    tests: ['http/approvals', 'http/approvals-decide', 'web/view', 'http/asks'],
+    tests: ['http/approvals', 'http/approvals-decide', 'web/questions', 'http/asks'],
     changes: [
       ['if (!isAddressed(caller, reply.record)) throw', 'if (isAddressed(caller, reply.record)) throw'],
       ["approval === 'none' && !(", "approval !== 'none' && !("],
       ["if (reply.outcome === 'already_decided') throw alreadyDecided(reply)", ''],
-      ["!truncated && size === task.length + besideTask.length + '\"task\":'.length", '!truncated'],
       ["verdict === 'approved' ? 'pending' : 'rejected'", 'verdict'],
       ["itsParent !== null && itsParent.record.approval !== 'none'", 'itsParent !== null'],
       ['truncated ? \'"task_truncated":true,\' : \'\'', "''"],
@@ -172,6 +178,7 @@ export const handoffs: readonly Mutated[] = [
     file: 'src/handoffs/people/approvals.ts',
     tests: ['http/signatures', 'web/decide-many'],
     changes: [
+      ["!truncated && size === task.length + besideTask.length + '\"task\":'.length", '!truncated'],
       ['digestOf(reply.payload) !== reply.digest', 'false'],
       ["verdict === 'rejected' && digest === undefined", "verdict === 'rejected'"],
       ["verdict === 'rejected' && digest === undefined", 'digest === undefined'],
@@ -219,7 +226,9 @@ export const handoffs: readonly Mutated[] = [
   },
   {
     file: 'src/handoffs/lifecycle/attempts.ts',
-    tests: ['http/operate', 'state-machine', 'http/logs', 'lua/successors'],
+    tests: [
+      'http/operating', 'http/operate', 'http/checkpoints', 'http/asks', 'http/after', 'state-machine', 'http/logs', 'lua/successors',
+    ],
     changes: [
       ['extendBy === null ? null : extendBy * 1000', 'extendBy'],
       ["const isResting = ask?.state === 'open'", 'const isResting = false'],
@@ -267,7 +276,7 @@ export const handoffs: readonly Mutated[] = [
   },
   {
     file: 'src/handoffs/feed/feed.ts',
-    tests: ['http/events', 'store/events', 'http/event-streams', 'webhooks/messages'],
+    tests: ['http/events', 'store/events', 'http/event-streams', 'http/asks', 'http/labels', 'webhooks/messages'],
     changes: [
       ['if (after === fromOldest && seen === null) return false', 'if (after === fromOldest) return false'],
       ['time > clock || time < clock - retention ||', 'time < clock - retention ||'],
@@ -298,7 +307,10 @@ export const handoffs: readonly Mutated[] = [
     tests: ['handoff/activity', 'web/console'],
     changes: [
       ['if (lookedAt < since) this.#byTenant.delete(tenant)', ''],
-      ['if (at + minute <= start) this.#minutes.delete(at)', ''],
+      [
+        'if (at + minute <= start) this.#minutes.delete(at)', '',
+        'A minute that is over is shown nowhere: it only takes memory.',
+      ],
       ['if (isOver) this.#gaps.pop()', 'if (isOver) this.#gaps.shift()'],
       ['fresh.to = from', ''],
       ['filter(({ id }) => !isAfter(id, gap.to))', 'filter(({ id }) => isAfter(gap.to, id))'],

@@ -35,6 +35,18 @@ const draft = {
   },
 }
 
+t.test('a page links the handoff that its own is part of, where it can show that one', async t => {
+  const passed = async (more: object) => (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json().handoff_id as string
+  const [shown, unasked] = [await passed({ require_human: true }), await passed({})]
+  await call('approver', 'POST', `/api/approve/${shown}`)
+  for (const parent of [shown, unasked]) {
+    t.equal((await call('alice', 'GET', `/api/catch/${parent}`)).statusCode, 200)
+    const { body } = await carol(`/approvals/${await passed({ parent, require_human: true })}`)
+    t.match(textOf(body), `Part of ${parent}`)
+    t.equal(new RegExp(`<a [^>]*approvals/${parent}"`).test(body), parent === shown)
+  }
+})
+
 t.test('a form is made of the schema, and what is sent is the answer', async t => {
   const { id, askId, page, read } = await ask({ schema: draft, details: { invoice: '2026-118', amount: 1.50 } }, { task: 'Pay the invoice.', constraints: 'secret rule', to: 'bob', labels: { run: '42' } })
   const { statusCode, body, headers } = await carol(page)
