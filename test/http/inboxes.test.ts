@@ -1,8 +1,11 @@
 import t from 'tap'
 import { homeTag, inboxTag, tagOfDigest } from '../../src/core/ids.ts'
+import { TooLarge } from '../../src/core/errors.ts'
 import { callerOf } from '../../src/core/model.ts'
+import { InboxTaker } from '../../src/handoffs/inbox/take.ts'
 import { Inboxes } from '../../src/store/inboxes.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
+import { Reads } from '../../src/store/reads.ts'
 import { testApp, testKeys } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { personWith, textOf } from '../helpers/forms.ts'
@@ -445,4 +448,21 @@ t.test('dead entries are passed over, however many there are', async t => {
   await service.setClock(start + 1000)
   t.strictSame(await taken(service, { inbox: work }), [live])
   t.match(await inbox(service), { pending: 0 })
+})
+
+t.test('who has waited for a slot passes dead entries over as long as who has not', async t => {
+  const dead = { outcome: 'taken', items: [], isMore: true }
+  const replies = [new TooLarge(), dead, { outcome: 'taken', items: [{ id: 'live' }], isMore: false }]
+  const take = async () => {
+    const reply = replies.shift()!
+    if (reply instanceof Error) throw reply
+    return reply
+  }
+  const taker = new InboxTaker({ take } as never, new Reads(), 60_000)
+  const caller = callerOf('default', 'bob', ['catch'])
+  const requester = { grant: () => ({ authorise: () => caller }), isGone: () => false }
+  // By the time it has its slot, its look would be over.
+  const asked = { caller, max: 1, worker: undefined, requester, waiting: null, keyed: null, end: 0, until: Infinity }
+  const own = { tenant: 'default', inbox: 'work', tag: inboxTag('default', 'work') }
+  t.match(await taker.take({ places: { own, home: null }, queue: {} as never }, asked), { items: [{ id: 'live' }] })
 })

@@ -2,6 +2,7 @@ import { request } from 'node:http'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
+import { Unavailable } from '../../src/core/errors.ts'
 import { digestToken, homeTag, tagOfDigest } from '../../src/core/ids.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
@@ -236,6 +237,26 @@ t.test('a turn that was not needed is another’s', async t => {
     t.ok(after < 4000, `after ${after} ms`)
     const left = [...await taken('a', { max: 9 }), ...await taken('b', { max: 9 })]
     t.strictSame([...caught.flat(), ...left].sort(), passed.sort())
+  }
+})
+
+t.test('the turn of a request that fails after its look is another’s', async t => {
+  const { pass, taken, next } = work(one)
+  t.strictSame(await taken('ab', { wait: 1 }), [])
+  const ids = [await pass('a'), await pass('b')]
+  const { inboxes } = one.store
+  const claim = inboxes.claim.bind(inboxes)
+  t.intercept(inboxes, 'claim', {
+    value: async (...asked: Parameters<typeof claim>) => {
+      if (asked[2]) throw new Unavailable('Redis did not answer in time')
+      return await claim(...asked)
+    }
+  })
+  isProblem(t, await next('ab', { key: 'k', wait: 60 }), 503, 'unavailable', 'it may not choose')
+  for (const [at, inbox] of ['a', 'b'].entries()) {
+    const [caught, after] = await timed(() => taken(inbox, { wait: 20 }))
+    t.strictSame(caught, [ids[at]])
+    t.ok(after < 4000, `after ${after} ms`)
   }
 })
 

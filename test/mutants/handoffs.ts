@@ -139,9 +139,7 @@ export const handoffs: readonly Mutated[] = [
   },
   {
     file: 'src/handoffs/inbox/take.ts',
-    tests: [
-      'http/inboxes', 'http/several-inboxes', 'http/inbox-settings', 'http/inbox-waits', 'http/former-homes', 'http/large-reads',
-    ],
+    tests: ['http/inboxes', 'http/several-inboxes', 'http/inbox-settings', 'http/inbox-waits', 'http/former-homes'],
     changes: [
       ['end = Math.max(end, performance.now() + maxLookTime)', 'end = 0'],
       ['found.items.length > 0 || found.replayed || !found.isMore) return found', 'true) return found'],

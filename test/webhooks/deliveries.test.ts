@@ -41,6 +41,7 @@ t.test('what fails is tried again by the schedule, with the same id, and then fa
   t.match(delivery, { attempts: 10, last_status: 500, next_at: null })
   t.equal(got.length, 10)
   t.equal(new Set(got.map(({ headers }) => headers['webhook-id'])).size, 1)
+  t.equal(new Set(got.map(({ body }) => body)).size, 1, 'the same message, with the time of the event')
 })
 
 t.test('however a receiver misbehaves, it is told what was wrong', async t => {
@@ -460,9 +461,11 @@ t.test('webhooks that have nothing to send cost one reading call a tenant, howev
     return await read(...call)
   }
   // Of no tenant: all are looked at, as in the round that makes up for lost messages.
+  const began = timeRun()
   await webhooks.notify()
   await until(() => isPlanning)
   t.equal(claims, 0)
+  t.ok(timeRun() - began < 2500, 'at once, and not in the round of every five seconds')
 })
 
 t.test('what a tenant changes has no other tenant’s webhooks looked at', async t => {
