@@ -30,7 +30,9 @@ export const handoffs: readonly Mutated[] = [
   },
   {
     file: 'src/handoffs/lifecycle/service.ts',
-    tests: ['http/files', 'files/handoffs', 'http/waiting', 'http/waiting-attempts', 'http/large-reads'],
+    tests: [
+      'http/files', 'files/handoffs', 'state-machine', 'http/waiting', 'http/waiting-attempts', 'http/large-reads',
+    ],
     changes: [
       ['(seen.longer !== null || seen.isFaultLonger))', '(seen.longer !== null))'],
       ['isPlainBody(body) && files.uploads.length === 0', 'isPlainBody(body)'],
