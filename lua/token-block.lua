@@ -6,7 +6,7 @@
 -- ARGV: 1 the call's deadline (ms)  2 whose  3 for how long (ms); inf for good; empty: no longer
 --       4 how many may be blocked  5 the author
 -- Replies: {'set', before, until}  from now on; before: until when it was blocked, nil for not; until: likewise
---          {'full'}                ARGV 4 are blocked; nothing changed
+--          {'blocks_full'}         ARGV 4 are blocked; nothing changed
 --@include late
 local blocked, log = KEYS[1], KEYS[2]
 local subject, lasts, max, by = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
@@ -15,7 +15,9 @@ if before and tonumber(before) <= now then before = nil end
 local ends = lasts == 'inf' and 'inf' or lasts ~= '' and ms(now + lasts) or nil
 
 if not ends and not before then return { 'set', before, ends } end
-if redis.call('ZCOUNT', blocked, '(' .. ms(now), '+inf') >= max and ends and not before then return { 'full' } end
+if ends and not before and redis.call('ZCOUNT', blocked, '(' .. ms(now), '+inf') >= max then
+  return { 'blocks_full' }
+end
 
 local over = redis.call('ZRANGE', blocked, '-inf', ms(now), 'BYSCORE', 'LIMIT', 0, 100)
 if #over > 0 then redis.call('ZREM', blocked, unpack(over)) end

@@ -11,7 +11,7 @@
 -- Replies: {'planned', place}
 --          {'moved', place}    the webhook was at another place, nil if it replays nothing: another replica planned, or
 --                              a replay began or was extended; nothing changed
---          {'full'}            too many would be pending; nothing changed
+--          {'deliveries_full'} too many would be pending; nothing changed
 --          {'gone'}            there is no such webhook, or it is disabled; nothing changed
 -- A pending delivery: how often it was tried, the last status, the last error, when that was (each - for none), the
 -- event's text. One that is pending already stays as it is.
@@ -25,7 +25,7 @@ if not found[1] or before ~= '' and found[2] then return { 'gone' } end
 if before ~= '' and (found[3] ~= before or field == 'replay' and found[4] ~= replay_to) then
   return { 'moved', found[3] }
 end
-if count >= max and deliveries ~= '' then return { 'full' } end
+if count >= max and deliveries ~= '' then return { 'deliveries_full' } end
 
 for id, text in string.gmatch(deliveries, '(%S+) ([^\n]+)') do
   if not redis.call('HGET', pending, id) then

@@ -17,7 +17,7 @@ export async function blockTokens (
   { issuer, subject, for: lasts, json = false }: WhoseTokens & { for?: number }
 ): Promise<void> {
   const reply = await withKeys(keys => keys.blocks.set(issuer, subject, lasts ?? Infinity, author()))
-  if (reply.outcome === 'full') throw new Failure(`${maxBlocks} subjects are blocked, and no more are possible: unblock some`)
+  if (reply.outcome === 'blocks_full') throw new Failure(`${maxBlocks} subjects are blocked, and no more are possible: unblock some`)
   const until = reply.until!
   if (json) return printJson(blockMembers({ issuer, subject, until }))
   print(`blocked: within 2 s the tokens of ${subject} are refused everywhere, ${untilWords(until)}`)

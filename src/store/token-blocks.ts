@@ -35,7 +35,7 @@ export class TokenBlocks {
    */
   async set (
     issuer: string, subject: string, lasts: number | null, by: string
-  ): Promise<{ outcome: 'set', before: number | null, until: number | null } | { outcome: 'full' }> {
+  ): Promise<{ outcome: 'set', before: number | null, until: number | null } | { outcome: 'blocks_full' }> {
     const given = lasts === null ? '' : lasts === Infinity ? 'inf' : String(lasts)
     const [outcome, before, until] = await this.#lanes.call({
       script: this.#scripts['token-block'],
@@ -45,7 +45,7 @@ export class TokenBlocks {
       bytes: authorBytes(by),
       decode: tagged
     })
-    return outcome === 'full' ? { outcome } : { outcome: 'set', before: endIn(before), until: endIn(until) }
+    return outcome === 'blocks_full' ? { outcome } : { outcome: 'set', before: endIn(before), until: endIn(until) }
   }
 
   /** All that are blocked now. @throws {Unavailable} */

@@ -47,7 +47,7 @@ export interface Tried {
 }
 
 /** `place` is where the webhook is in the feed, where it was planned or moved. */
-interface Planned { outcome: 'planned' | 'moved' | 'full' | 'gone', place: string }
+interface Planned { outcome: 'planned' | 'moved' | 'deliveries_full' | 'gone', place: string }
 type ReplayOutcome = 'replaying' | 'disabled' | 'not_found'
 
 /** Where the service that delivers may send: what WEBHOOK_ALLOW says, and MAIL_ALLOW where there is mail. */

@@ -146,7 +146,7 @@ export class WebhookService {
     const testId = `test_${now}_${randomToken()}`
     const { outcome } = await webhooks.plan(tenant, id, null, '', [{ id: testId, text: `${testType} ${id}` }])
     if (outcome === 'gone') throw new Problem('not_found')
-    if (outcome === 'full') {
+    if (outcome === 'deliveries_full') {
       throw new Problem('unavailable', {
         detail: 'Too many deliveries of this webhook are pending; list them, and test it again once fewer are.'
       })

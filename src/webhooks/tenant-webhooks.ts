@@ -146,11 +146,11 @@ export class TenantWebhooks {
     const place = within.length < replayPageSize ? null : within.at(-1)!.id
     const wanted = within.filter(entry => isFor(webhook, readEvent(entry, this.#options.baseUrl())))
     const { outcome } = await this.#options.webhooks.planReplay(this.#tenant, webhook.id, { from, to }, place, wanted)
-    if (outcome === 'full') endpoint.isReplayFull = true
+    if (outcome === 'deliveries_full') endpoint.isReplayFull = true
     else endpoint.webhook.replay = outcome !== 'planned' || place === null ? null : { from: place, to }
     if (outcome === 'planned') endpoint.wake()
     // Deleted, disabled, or a replay was requested from elsewhere or further: Redis says which.
-    else if (outcome !== 'full') this.refresh()
+    else if (outcome !== 'deliveries_full') this.refresh()
   }
 
   /** Makes the deliveries of events after a place in the feed. */
@@ -175,7 +175,7 @@ export class TenantWebhooks {
     const planned =
       await this.#options.webhooks.plan(this.#tenant, endpoint.webhook.id, endpoint.webhook.cursor, last, wanted)
     if (planned.outcome === 'gone') this.refresh()
-    else if (planned.outcome === 'full') endpoint.isFull = true
+    else if (planned.outcome === 'deliveries_full') endpoint.isFull = true
     else {
       endpoint.webhook.cursor = endpoint.readTo = planned.place
       if (isMore || planned.outcome === 'moved') this.#wake()

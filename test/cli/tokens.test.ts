@@ -35,6 +35,11 @@ t.test('subjects are blocked, listed and unblocked', async t => {
   t.strictSame(parsed(await run('unblock', ...ann, '--json')), { issuer: 'https://id.example.com', subject: 'Änn %\n', removed: true })
   t.match(await run('list'), { code: 0, stdout: /^issuer +subject +until\nhttps:\/\/id\.example\.com +ben +until 2/ })
 
+  const [blocked] = await redis.keys(`${prefix}:*:blocked`)
+  await redis.zadd(blocked!, ...Array.from({ length: 9999 }, (_, at) => ['inf', `https://id.example.com ${at}`]).flat())
+  t.match(await run('block', ...ann), { code: 1, stderr: /^10000 subjects are blocked, and no more are possible: unblock some\n$/ })
+  t.match(await run('block', '--issuer', 'https://id.example.com', '--subject', 'ben'), { code: 0 }, 'one that is blocked can be blocked for longer')
+
   const made = await redis.keys(`${prefix}:*`)
   for (const [args, says] of [
     [['block', '--issuer', 'x'], /--subject.* not specified/], [['block', '--subject', 'x'], /--issuer.* not specified/], [['block', ...ann, '--for', '0s'], /^--for: "0s" is not valid/],

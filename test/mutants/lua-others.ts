@@ -309,7 +309,7 @@ export const otherScripts: readonly Mutated[] = [
     file: 'lua/webhook-plan.lua',
     tests: ['store/webhooks', 'http/webhooks', 'webhooks/deliveries'],
     changes: [
-      ["if count >= max and deliveries ~= '' then return { 'full' } end", ''],
+      ["if count >= max and deliveries ~= '' then return { 'deliveries_full' } end", ''],
       ["if not redis.call('HGET', pending, id) then", 'if true then'],
       ['found[3] ~= before or', ''],
       ["redis.call('HDEL', key, 'replay', 'replay_to')", "redis.call('HDEL', key, 'replay')"],

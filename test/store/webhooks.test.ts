@@ -145,7 +145,7 @@ t.test('a clock that is set back an hour keeps no delivery waiting for an hour',
     return { first: Number(first) - time, ids: deliveries.filter((_, at) => at % 2 === 0) }
   }
   const before = now + 3_600_000
-  t.strictSame(await at(before, 'webhook-plan', '', '', 0, `1-0 ${text}\n`, 'cursor', ''), ['full'])
+  t.strictSame(await at(before, 'webhook-plan', '', '', 0, `1-0 ${text}\n`, 'cursor', ''), ['deliveries_full'])
   await at(before, 'webhook-plan', '', '', 100, `1-0 ${text}\n2-0 ${text}\n3-0 ${text}\n4-0 ${text}\n`, 'cursor', '')
   t.strictSame(await claim(before, 'one'), { first: 0, ids: ['1-0', '2-0'] })
   await redis.zadd(keys[1]!, before + 120_000, '4-0')

@@ -4,11 +4,14 @@ import { Webhook } from 'standardwebhooks'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
+import { homeTag } from '../../src/core/ids.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
 import { pauses } from '../../src/webhooks/sender.ts'
 import { Permits } from '../../src/webhooks/permits.ts'
 import { timeRun } from '../helpers/clock.ts'
+import { isProblem } from '../helpers/problems.ts'
 import { receiver } from '../helpers/receiver.ts'
 import { until } from '../helpers/until.ts'
 import { webhookApp } from '../helpers/webhooks.ts'
@@ -337,18 +340,23 @@ t.test('a page of the feed without anything for a webhook holds up nothing behin
   await until(() => got.length === 2, 10_000)
 })
 
-t.test('what is not planned because too much is pending is planned once there is room', async t => {
-  const { make, pass, store } = await webhookApp(t)
-  const { url, got } = await receiver(t)
-  await make(url)
-  const webhooks = store.webhooks!
-  const plan = webhooks.plan.bind(webhooks)
-  let tried = 0
-  webhooks.plan = async (...call) => ++tried === 1 ? { outcome: 'full', place: '' } : await plan(...call)
+t.test('what is not planned because too much is pending is planned once there is room, and others get theirs meanwhile', async t => {
+  const { make, pass, hooks, store, redis, prefix, lines } = await webhookApp(t)
+  const [full, witness] = [await receiver(t), await receiver(t)]
+  const { id } = await make(full.url)
+  await make(witness.url)
+  // None of these is due soon.
+  const due = new KeyNames(prefix).webhookDue(homeTag('default'), 'default', id)
+  await redis.zadd(due, ...Array.from({ length: 10_000 }, (_, at) => [Date.now() + hour, `9-${at}`]).flat())
   await pass()
-  await until(() => tried === 1)
-  await webhooks.notify()
-  await until(() => got.length === 1)
+  await until(() => witness.got.length === 1)
+  t.match(isProblem(t, await hooks('POST', `/${id}/test`), 503, 'unavailable').detail, /^Too many deliveries of this webhook are pending/)
+  t.notOk(lines.some(line => line.includes('Redis is full')), 'nor is Redis')
+  t.equal(full.got.length, 0)
+  await redis.del(due)
+  await store.webhooks!.notify()
+  await until(() => full.got.length === 1)
+  t.equal(witness.got.length, 1)
 })
 
 t.test('a replica takes nothing while another one delivers, and begins anew once it delivers again', async t => {
