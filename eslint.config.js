@@ -8,4 +8,14 @@ export default [
     // Templates are text for people, whose lines are theirs. A pattern can't be broken.
     rules: { '@stylistic/max-len': ['error', { code: 120, ignoreTemplateLiterals: true, ignoreRegExpLiterals: true }] },
   },
+  {
+    files: ['test/**'],
+    rules: {
+      // A pattern that is a name, or a list of names, matches no object: such a test can't fail.
+      'no-restricted-syntax': ['error', {
+        selector: 'CallExpression[callee.property.name="notHas"][arguments.1.type!="ObjectExpression"]',
+        message: "Write t.notOk('name' in object).",
+      }],
+    },
+  },
 ]

@@ -53,7 +53,7 @@ t.test('a command passes files, works on them, and what it leaves goes with the 
   const other = await pass({ to: 'w' })
   t.match(await work('ls -A "$HANDOFF_FILES" "$HANDOFF_OUT"; stat -c %a "$HANDOFF_OUT/.."'), { code: 0 })
   t.match(await statusOf(other), { result: { text: /^[^\n]+files:\n\n[^\n]+out:\n700\n$/ } })
-  t.notHas(await statusOf(other), 'result_files')
+  t.notOk('result_files' in await statusOf(other))
   const third = await pass()
   await call('bob', 'GET', `/api/catch/${third}`)
   t.match(await run('bob', 'done', third, '--file', join(folder, 'b.csv')), { code: 0 })
