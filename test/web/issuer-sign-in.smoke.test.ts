@@ -26,6 +26,14 @@ t.test('a person signs in, decides, and signs out', { skip }, async t => {
     await page.evaluate(`location.href = '${service.address}/approvals'`)
     await page.waitForURL(`${service.address}/approvals`)
     t.match(await page.locator('header').innerText(), /carol-5/)
+    // The open list is refused before the browser is on its way to the issuer.
+    await page.route('**/approvals/sign-out', async route => {
+      const refused = page.waitForResponse(response => response.status() === 401)
+      const answer = await route.fetch({ maxRedirects: 0 })
+      await service.ask({ task: 'Delete more' })
+      await (await refused).finished()
+      await route.fulfill({ response: answer })
+    })
     await page.getByRole('button', { name: 'Sign out' }).click()
     // The issuer asks whether to sign out there, too.
     await page.waitForURL(`${oidc.url}/session/end**`)

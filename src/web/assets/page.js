@@ -26,8 +26,13 @@ const isChanged = field => field.matches('[type=checkbox], [type=radio]')
   : field.matches('input, textarea') && field.value !== field.defaultValue
 const isFilledIn = form => [...form.elements].some(isChanged)
 const isTyped = () => [...document.querySelectorAll('form[method=post]')].some(isFilledIn)
+// Signing out may lead to an issuer's page: a poll that is refused meanwhile must not lead elsewhere.
+let isSigningOut = false
+document.addEventListener('submit', event => { isSigningOut ||= event.target.matches('[action$="/sign-out"]') })
+window.addEventListener('pageshow', () => { isSigningOut = false })
 document.addEventListener('htmx:beforeOnLoad', event => {
-  if (event.detail.xhr.status === 401 && (event.target.matches('[data-watch]') || isTyped())) event.preventDefault()
+  const stays = event.target.matches('[data-watch]') || isTyped() || isSigningOut
+  if (event.detail.xhr.status === 401 && stays) event.preventDefault()
 })
 
 // Moments in the reader's time zone and way of writing them; their titles have UTC. The clock here counts for nothing.
