@@ -44,6 +44,13 @@ export type Outcome<Name extends ScriptName> = typeof outcomes[Name][number]
   t.equal(readFileSync(file, 'utf8'), wanted, `a header has changed: ${command}`)
 })
 
+t.test('full is said of Redis alone: no reader of a reply gets that word', async t => {
+  for (const script of scriptNames() as ScriptName[]) {
+    const replies: readonly string[] = outcomes[script]
+    if (replies.includes('full')) t.ok(readLua(`${script}.lua`).includes('--@if full\n'), script)
+  }
+})
+
 t.test('what a script may refuse is among the refusals of an operation', async t => {
   const limits = { maxExpiresIn: 1, maxWorkTtl: 1 }
   const lists = operationsOf({ limits } as Services).map(({ refusals }) => refusals)
