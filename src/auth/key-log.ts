@@ -123,11 +123,10 @@ export class KeyLog {
       this.#isFailing = false
       for (const follower of this.#followers) follower.caughtUp()
     } catch (error) {
-      // Others report that Redis is away. Other errors are logged once, not twice a second.
-      if (!(error instanceof Unavailable) && !this.#isFailing) {
-        this.#output.error({ err: error }, 'the log of API keys could not be read')
-      }
+      // Others report that Redis is away. Other errors are logged once until a read succeeds, not twice a second.
+      if (error instanceof Unavailable || this.#isFailing) return
       this.#isFailing = true
+      this.#output.error({ err: error }, 'the log of API keys could not be read')
     } finally {
       this.#isReading = false
     }

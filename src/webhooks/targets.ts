@@ -36,14 +36,19 @@ export class Targets {
     this.#lookups.close()
   }
 
-  /** Checks a URL's text. @returns why it can't be a target; null if nothing speaks against it */
+  /**
+   * Checks a URL's text.
+   * @param text of visible ASCII characters (`urlPattern`)
+   * @returns why it can't be a target; null if nothing speaks against it
+   */
   faultOf (text: string): string | null {
     if (!URL.canParse(text)) return 'must be an absolute URL'
     const url = new URL(text)
     if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must be an https URL'
     // The URL Standard takes it and RFC 3986 doesn't: other programs find another host there, or none.
     if (!/^https?:\/\/[^/]/i.test(text) || text.includes('\\')) return 'must have // before its host, and no backslash'
-    if (url.username !== '' || url.password !== '' || /^[^/?#]*\/\/[^/?#]*@/.test(text)) return 'must not have a user'
+    // In the text, because a URL doesn't keep a user that is empty.
+    if (/^[^/?#]*\/\/[^/?#]*@/.test(text)) return 'must not have a user'
     if (text.includes('#')) return 'must not have a fragment'
     return null
   }

@@ -359,17 +359,29 @@ t.test('what a replica reads of the log once it has stopped goes unsaid', async 
   t.strictSame(told, [])
 })
 
-t.test('the log says why the changes of keys can’t be read, unless Redis is away', async t => {
-  for (const [fault, lines] of [[new Unavailable('away'), 0], [new Error('a wrong reply'), 1]] as const) {
+t.test('the log says once why the changes of keys can’t be read, unless Redis is away', async t => {
+  const away = new Unavailable('away')
+  const wrong = new Error('a wrong reply')
+  for (const [faults, lines] of [[[away, away], 0], [[wrong, wrong], 1], [[away, wrong, wrong], 1], [[wrong, away, wrong], 1], [[wrong, null, wrong], 2]] as const) {
     const { keyRecords, subscriptions } = noStoredKeys
     const told: unknown[] = []
     const output = { ...quiet, error: (...line: unknown[]) => { told.push(line) } }
-    const changes = () => Promise.reject(fault)
-    const keys = new KeyRing([], { keyRecords: { ...keyRecords, changes } as never, subscriptions }, output)
+    const reads = [...faults]
+    const changes = async () => {
+      const fault = reads.shift()
+      if (fault != null) throw fault
+      return { now: 0, lost: false, last: '', entries: [], more: false }
+    }
+    let announce = () => {}
+    const listen = async (_: string, listener: () => void) => {
+      announce = listener
+      return () => {}
+    }
+    const keys = new KeyRing([], { keyRecords: { ...keyRecords, changes } as never, subscriptions: { ...subscriptions, listen } as never }, output)
     keys.start()
-    await turn()
+    for (await turn(); reads.length > 0; await turn()) announce()
     keys.stop()
-    t.equal(told.length, lines)
+    t.equal(told.length, lines, faults.map(fault => fault?.message ?? 'read').join(', '))
   }
 })
 

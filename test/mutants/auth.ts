@@ -72,7 +72,8 @@ export const auth: readonly Mutated[] = [
       ['if (more) this.#readAgain = true', 'if (more) this.#readAgain = false'],
       ['else this.begunAt = begun', 'this.begunAt = begun'],
       ['follower.caughtUp()', '{}'],
-      ['if (!(error instanceof Unavailable) && !this.#isFailing) {', 'if (!this.#isFailing) {'],
+      ['if (error instanceof Unavailable || this.#isFailing) return', 'if (this.#isFailing) return'],
+      ['if (error instanceof Unavailable || this.#isFailing) return', 'if (error instanceof Unavailable) return'],
       [
         'this.#subscriptions.listen(this.#records.channel, () => this.#read())',
         'this.#subscriptions.listen(this.#records.channel, () => {})',

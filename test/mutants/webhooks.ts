@@ -117,11 +117,7 @@ export const webhooks: readonly Mutated[] = [
     tests: ['webhooks/targets', 'http/webhooks'],
     changes: [
       ["if (text.includes('#')) return 'must not have a fragment'", ''],
-      [
-        "url.username !== '' || url.password !== ''",
-        "url.username !== '' && url.password !== ''",
-        'The text’s own check beside it finds every @ before the path.',
-      ],
+      ['[^/?#]*@/.test(text)', '[^/?#]+@/.test(text)'],
       ['if (isIP(address) !== 0) this.#check(address, url)', ''],
       ['for (const { address } of addresses) this.#check(address, url)', 'this.#check(addresses[0]!.address, url)'],
       ['if (addresses.length === 0) throw', 'if (addresses.length < 0) throw'],
