@@ -10,6 +10,7 @@ import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Script, Scripts } from '../redis/scripts.ts'
 import { tagged } from './replies.ts'
+import type { Replied } from './replies.ts'
 import { TenantTurns } from './tenant-turns.ts'
 
 /**
@@ -41,7 +42,7 @@ const rest = 3
 const fan = { atOnce: 16, patience: 2000 }
 
 /** `rest`: the handoffs that the call cancelled and that have dependents left, or notes at others. */
-interface Released { outcome: 'released' | 'blocked' | 'unchanged' | 'cancelled', rest: string[] }
+interface Released { outcome: Replied<'release'>, rest: string[] }
 
 /** An ended handoff's dependents, and the ids that it still waited for. */
 interface Left { standing: 'gone' | Status, waitedFor: string[], dependents: string[] }

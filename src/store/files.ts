@@ -9,6 +9,7 @@ import { inAscii } from './asks.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import { parseRecord, tagged } from './replies.ts'
+import type { Replied } from './replies.ts'
 import type { HandoffRecord } from '../core/model.ts'
 
 /** How many files a tenant may have. */
@@ -88,7 +89,7 @@ export class FileRecords {
   /** @returns when it was made */
   make (
     { tenant, id, mark, agent, bytes, sha256, words, token, lasts, quota }: NewFile
-  ): Promise<{ outcome: 'made' | 'replayed' | 'reused' | 'files_full', madeAt: number }> {
+  ): Promise<{ outcome: Replied<'file-make'>, madeAt: number }> {
     const seal = fileSeal(this.#payloadKeys, tenant, id)
     const texts = [
       tenant, id, String(bytes), sha256, agent, seal.word('file', inAscii(JSON.stringify(words))),
@@ -133,7 +134,7 @@ export class FileRecords {
   }
 
   /** Keeps a file for handoffs of a partition, for which `have` is to be called then. */
-  claim ({ tenant, id, madeAt }: UnmarkedFile, tag: string): Promise<'claimed' | 'waiting' | 'not_found'> {
+  claim ({ tenant, id, madeAt }: UnmarkedFile, tag: string): Promise<Replied<'file-claim'>> {
     return this.#call('file-claim', tenant, id, [tenant, id, String(madeAt), tag, String(promised)], ([outcome]) =>
       outcome as 'claimed')
   }
@@ -141,7 +142,7 @@ export class FileRecords {
   /** Notes what a partition said. @param after when it is asked again (ms); null if no handoff there has the file */
   kept (
     { tenant, id, madeAt }: UnmarkedFile, [tag, askedAt]: [string, number], after: number | null
-  ): Promise<'noted' | 'changed' | 'not_found'> {
+  ): Promise<Replied<'file-kept'>> {
     const texts = [tenant, id, String(madeAt), tag, String(askedAt), after === null ? '' : String(after)]
     return this.#call('file-kept', tenant, id, texts, ([outcome]) => outcome as 'noted')
   }
@@ -150,7 +151,7 @@ export class FileRecords {
   drop (
     { tenant, id, bytes, madeAt }: Pick<DueFile, 'tenant' | 'id' | 'bytes'> & { madeAt: number | null },
     isUnfinished = false
-  ): Promise<'dropped' | 'in_use' | 'not_found'> {
+  ): Promise<Replied<'file-drop'>> {
     const texts = [tenant, id, madeAt === null ? '' : String(madeAt), String(bytes), isUnfinished ? '1' : '0']
     return this.#call('file-drop', tenant, id, texts, ([outcome]) => outcome as 'dropped')
   }

@@ -9,6 +9,7 @@ import type { Lanes } from '../redis/lanes.ts'
 import { inGroups } from './lists.ts'
 import { mergedNames } from './merged-names.ts'
 import { tagged } from './replies.ts'
+import type { Refused, Replied } from './replies.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /**
@@ -46,12 +47,12 @@ export interface Claim { token: string, request: string, requester: string, tag:
  * other request chose an inbox, so this one may not. `chosen`: that inbox; empty for none. `gone`: if the other request
  * is gone, the argument of a call that chooses in its place; else empty.
  */
-interface ClaimReply { outcome: 'claimed' | 'known' | 'left' | 'reused', chosen: string, gone: string }
+interface ClaimReply { outcome: Replied<'claim'>, chosen: string, gone: string }
 
 export interface TakenHandoff extends Caught { id: string }
 /** `isMore`: there may be more. */
 type TakeReply = { outcome: 'taken' | 'replayed', isMore: boolean, items: TakenHandoff[] } |
-  { outcome: 'reused' | 'left' | 'closed' | 'limited' }
+  { outcome: Refused<'take', 'taken' | 'replayed' | 'larger'> }
 
 /** An inbox's settings, by operators. */
 interface InboxSettings {

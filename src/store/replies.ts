@@ -8,12 +8,12 @@ import type { Outcome, ScriptName } from '../redis/outcomes.ts'
 
 /** Reads the scripts' replies. lua/lib/record.lua says what their words mean. */
 
-/**
- * A script's refusals of an operation: its replies without these. Replies that its lane and `tagged` handle go no
- * further.
- */
-export type Refused<Name extends ScriptName, Else extends Outcome<Name>> =
-  Exclude<Outcome<Name>, Else | 'late' | 'newer' | 'full' | 'locked' | 'origin'>
+/** A script's replies, without those that its lane, `tagged` or a seal handles: they go no further. */
+export type Replied<Name extends ScriptName> =
+  Exclude<Outcome<Name>, 'late' | 'newer' | 'full' | 'locked' | 'origin'>
+
+/** A script's refusals of an operation: its replies without these. */
+export type Refused<Name extends ScriptName, Else extends Replied<Name>> = Exclude<Replied<Name>, Else>
 
 /**
  * Why an operation was refused: the error's code, and the handoff as the script found it; null if there is none.

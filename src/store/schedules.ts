@@ -8,6 +8,7 @@ import type { Scripts } from '../redis/scripts.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import { tagged } from './replies.ts'
+import type { Replied } from './replies.ts'
 
 const maxSchedules = 1000
 
@@ -171,7 +172,7 @@ export class ScheduleStore {
   /** @returns its making; null if there are too many, or if it changed since it was read */
   put (
     tenant: string, name: string, { seen, token, says, handoff, home, next, dueAt }: NewSchedule
-  ): Promise<{ outcome: 'put' | 'too_many' | 'changed', making: string }> {
+  ): Promise<{ outcome: Replied<'schedule-put'>, making: string }> {
     const tag = homeTag(tenant)
     return this.#lanes.call({
       script: this.#scripts['schedule-put'],
@@ -234,7 +235,7 @@ export class ScheduleStore {
   /** @returns `stale`: another replica noted it before; `changed`: what comes next is to be found anew */
   note (
     { tenant, name, making, version }: StoredSchedule, noted: TickNote
-  ): Promise<'noted' | 'stale' | 'changed'> {
+  ): Promise<Replied<'schedule-note'>> {
     const tag = homeTag(tenant)
     const { claim, next, dueAt, work, last, ranges, replaces, runs, ends, isOnce = false } = noted
     const texts = [

@@ -6,6 +6,7 @@ import { homeTagOf } from './partitions.ts'
 import type { DeliveryStatus, WebhookFormat } from '../core/model.ts'
 import type { KeyNames } from './key-names.ts'
 import { tagged } from './replies.ts'
+import type { Replied } from './replies.ts'
 import { addressOf, pairs, readAddress, readDelivery, readWebhook } from './webhook-records.ts'
 import type { Delivery, DisabledReason, Webhook } from './webhook-records.ts'
 
@@ -47,8 +48,7 @@ export interface Tried {
 }
 
 /** `place` is where the webhook is in the feed, where it was planned or moved. */
-interface Planned { outcome: 'planned' | 'moved' | 'deliveries_full' | 'gone', place: string }
-type ReplayOutcome = 'replaying' | 'disabled' | 'not_found'
+interface Planned { outcome: Replied<'webhook-plan'>, place: string }
 
 /** Where the service that delivers may send: what WEBHOOK_ALLOW says, and MAIL_ALLOW where there is mail. */
 export interface Allowed { webhooks: readonly string[], mail: readonly string[] | null }
@@ -197,9 +197,10 @@ export class Webhooks {
   }
 
   /** The webhook is to get the events after this id again. The deliverer plans it, some at a time. */
-  replay (tenant: string, id: string, after: string): Promise<ReplayOutcome> {
+  replay (tenant: string, id: string, after: string): Promise<Replied<'webhook-replay'>> {
     const { tag, webhook } = this.#keysOf(tenant, id)
-    return this.#call('webhook-replay', tag, [webhook], [after], ([outcome]) => outcome as ReplayOutcome)
+    return this.#call('webhook-replay', tag, [webhook], [after], ([outcome]) =>
+      outcome as Replied<'webhook-replay'>)
   }
 
   /**
