@@ -108,7 +108,7 @@ function storedRow (record: ShownKey, now: number): string[] {
   const { id, agent, may, inboxes, ratePerMinute, createdAt, endsAt } = record
   return [
     html`<span class="name">${agent}</span>`,
-    html`<code>${id}</code>`,
+    html`<code class="id">${id}</code>`,
     may.join(', '),
     inboxes?.map(inbox => inboxLink(inbox)).join(', ') ?? '',
     ratePerMinute === null ? '' : number(ratePerMinute),
