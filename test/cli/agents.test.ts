@@ -267,6 +267,7 @@ t.test('wrong usage: exit status 2, and nothing is asked', async t => {
   for (const url of ['ftp://x', 'localhost:8080', '127.0.0.1:8080', 'nonsense']) {
     t.match(await handoff(['status', 'x', '--url', url], { env: { HANDOFF_KEY: 'k' } }), { code: 2, stderr: /HANDOFF_URL.* http:\/\/127\.0\.0\.1:8080 / }, url)
   }
+  t.match(await run('alice', 'pass', '--task', 't', '--output', '-', '--context', '-'), { code: 2, stdout: '', stderr: /^--\w+ and --\w+ both take standard input/ })
   const latin = join(dir, 'latin.json')
   await writeFile(latin, Buffer.from('{"a":"\xe9"}', 'latin1'))
   for (const args of [['pass'], ['pass', '--task', 't', '--output', '{'], ['pass', '--task', 't', '--output', `@${latin}`], ['pass', '--task', 't', '--idempotency-key', 'a b'], ['pass', '--task', 't', '--output', '[1]'], ['pass', '--task', 't', '--output', '@/nowhere'], ['pass', '--task', 't', '--delay', '05'], ['pass', '--task', 't', '--delay', '1500ms'],

@@ -89,6 +89,7 @@ t.test('command lines of the agents’ verbs', async t => {
     [['pass', '--task', 't', '--after', 'a', 'b,c', '--label', 'r:1', '--after=d', '--label=s:2', '--max-attempts', '2'], [], { task: 't', after: ['a', 'b', 'c', 'd'], label: ['r:1', 's:2'], maxAttempts: 2 }],
     [['work', 'w', '--once', '--', 'sh', '-c', 'x', '--', '--help', '--once'], ['w', 'sh', '-c', 'x', '--', '--help', '--once'], { once: true }],
     [['work', '--', 'w', 'true'], ['w', 'true'], {}],
+    [['list', '--failed', '--since', '3650d', '--status', 'failed,expired,failed'], [], { failed: true, since: 315_360_000_000, status: ['failed', 'expired'] }],
   ] as const) t.strictSame(read([...line]), [args, options], line.join(' '))
   for (const line of [['pass', '--help'], ['done', 'x', 'y', '-h'], ['work', '--no-such', '--help', '--', 'a']]) t.equal(read(line), 'help', line.join(' '))
   for (const line of [['pass', '--version'], ['pass', '-V']]) t.equal(read(line), 'version')
@@ -108,5 +109,6 @@ t.test('command lines of the agents’ verbs', async t => {
     [['fail', '1', '--message', 'm', '--retry'], 'unknown option \'--retry\''],
     [['heartbeat', 'x', '--percent', '-5'], '--percent: "-5" is not valid; it takes a number from 0 to 100'],
     [['pass', '--label', 'a:1', '--label=a:2'], '--label: a is there twice'],
+    [['list', '--since', '3651d'], '--since: "3651d" is not valid; it takes a time, as in 2026-11-20T09:00:00Z, or how long ago, as in 15m, 1h or 7d'],
   ] as const) t.throws(() => read([...line]), { name: 'UsageError', message }, line.join(' '))
 })

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -44,6 +45,7 @@ t.test('standard output is the result: a JSON object as it is, and any other tex
 
 t.test('the exit status fails or declines, with what standard error says', async t => {
   const { once: work, pass, status } = start()
+  const later = join(await scratchDir(t), 'later')
   for (const [command, expected] of [
     ['echo one >&2; echo two >&2; exit 3', { status: 'failed', error: { message: 'one\ntwo' } }],
     ['exit 1', { status: 'failed', error: { message: 'the command ended with 1' } }],
@@ -54,13 +56,14 @@ t.test('the exit status fails or declines, with what standard error says', async
     ['printf "M\\303"', { status: 'failed', error: { message: /is not UTF-8/ } }],
     ['printf "M\\374ller" >&2; exit 1', { status: 'failed', error: { message: 'M\ufffdller' } }],
     ['printf "\\377"; printf "\\377" >&2; exit 75', { status: 'declined', reason: '\ufffd' }],
-    ['head -c 9000000 /dev/zero', { status: 'failed', error: { message: /standard output is longer/ } }],
+    [`head -c 9000000 /dev/zero; touch ${later}`, { status: 'failed', error: { message: /standard output is longer/ } }],
     ['head -c 9000000 /dev/zero | tr "\\0" e >&2; exit 1', { status: 'failed', error: { message: /^e{2000}$/ } }],
   ] as const) {
     const id = await pass()
     t.match(await work('sh', '-c', command), { code: 0 }, command)
     t.match(await status(id), expected, command)
   }
+  t.notOk(existsSync(later), 'a command that says too much is ended in the midst of it')
 })
 
 t.test('it says what it catches and how that ends, one line each, and with --quiet nothing', async t => {
@@ -76,12 +79,27 @@ t.test('it says what it catches and how that ends, one line each, and with --qui
   const itself = await pass()
   t.match(await handoff(['work', 'w', '--once', '--pass-key', '--', process.execPath, join(projectRoot, 'dist/cli/main.js'), 'done', itself], { env }), { stderr: `caught ${itself} "t"\ndone ${itself}\n` })
   const lost = await pass({ heartbeat_within: 5 })
-  const ended = work('sh', '-c', 'sleep 1000')
+  const dir = await scratchDir(t)
+  const ended = work('sh', '-c', `trap 'touch ${dir}/asked; exit' TERM; sleep 1000 & wait`)
   await until(async () => (await status(lost)).status === 'caught')
   await call('alice', 'POST', `/api/cancel/${lost}`, { force: true })
   t.match(await ended, { code: 0, stderr: `caught ${lost} "t"\nlost ${lost}\n` })
+  t.ok(existsSync(join(dir, 'asked')), 'a command whose handoff is lost is asked to end before it is killed')
   await pass()
   t.match(await handoff(['work', 'v,w', '--once', '--quiet', '--', 'true'], { env }), { code: 0, stdout: '', stderr: '' })
+})
+
+t.test('it catches one with --once, none for what is no program, and no more after a program that can’t be started', async t => {
+  const { env, pass, status } = start()
+  const dir = await scratchDir(t)
+  const [first, second] = [await pass(), await pass()]
+  t.match(await handoff(['work', 'w', '--once', '--concurrency', '2', '--quiet', '--', 'true'], { env }), { code: 0 })
+  t.match([await status(first), await status(second)], [{ status: 'done' }, { status: 'pending' }], 'with --once one alone is caught, however many at once')
+  t.match(await handoff(['work', 'w', '--once', '--', dir], { env }), { code: 2, stderr: /there is no command/ }, 'a folder is no command')
+  t.match(await status(second), { status: 'pending' }, 'and that shows before anything is caught')
+  const command = join(dir, 'command')
+  await writeFile(command, '#!/no/such/interpreter\n', { mode: 0o755 })
+  t.match(await handoff(['work', 'w', '--', command], { env }), { code: 1, stderr: /the command can't be started: [^\n]*ENOENT\n$/ }, 'a command that can’t be started ends the worker')
 })
 
 t.test('the command has the key only with --pass-key, and then the address that it belongs to', async t => {
