@@ -4,12 +4,8 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 
 /** A body of at most so many announced bytes is read and dropped at once, and its connection stays open. */
 const maxUnread = 64 * 1024
-/**
- * How long the rest of a request may go on after its answer, in milliseconds, and how many bytes of it are read at
- * most.
- */
+/** How long the rest of a request may go on after its answer, in milliseconds. So at most 13 MB of it are read. */
 const maxLinger = 5000
-const maxReadBytes = 16 * 1024 * 1024
 /** At most so many connections are read from after their answer. A further one ends the longest read one. */
 const maxConnections = 100
 /**
@@ -65,7 +61,7 @@ function answerUnread (request: IncomingMessage, reply: FastifyReply, lingering:
   if (reply.getHeader('connection') === 'close') lingering.prepare(request)
 }
 
-interface Unread { request: IncomingMessage, socket: Socket, until: number, bytes: number }
+interface Unread { request: IncomingMessage, socket: Socket, until: number }
 
 /** The connections that are read from after their answer. */
 class Lingering {
@@ -82,7 +78,7 @@ class Lingering {
     socket.destroySoon = () => {
       if (request.complete) return end(socket)
       socket.end()
-      this.#begin({ request, socket, until: performance.now() + maxLinger, bytes: 0 })
+      this.#begin({ request, socket, until: performance.now() + maxLinger })
     }
   }
 
@@ -109,10 +105,8 @@ class Lingering {
       if (!this.#open.delete(one)) continue
       if (one.socket.destroyed) continue
       this.#open.add(one)
-      const some: Buffer | null = one.request.read()
-      one.bytes += some === null ? 0 : some.length
+      one.request.read()
       if (one.request.complete) end(one.socket)
-      else if (one.bytes > maxReadBytes) one.socket.destroy()
     }
   }
 }

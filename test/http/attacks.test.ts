@@ -2,6 +2,7 @@ import t from 'tap'
 import { randomId } from '../../src/core/ids.ts'
 import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
 import { ask, listen, wire } from '../helpers/wire.ts'
 
 /** Of all that needs no service of its own. */
@@ -54,6 +55,18 @@ t.test('an ambiguous request is refused, and nothing after it is read as a reque
     await t.rejects(answer(), /the connection ended after ""/, `${name}: one answer`)
   }
   t.strictSame(await dump(), {}, 'nothing was passed')
+})
+
+t.test('what goes on after its refusal is read and dropped, so that the refusal arrives', async t => {
+  const { app } = await testApp(t)
+  const cut: boolean[] = []
+  const { send, answer } = await wire(t, await listen(app))
+  app.server.on('clientError', (_, socket) => cut.push(socket.destroyed))
+  send('\0\r\n\r\n')
+  isProblem(t, await answer(), 400, 'invalid_request')
+  send('more')
+  await until(() => cut.length === 2)
+  t.strictSame(cut, [false, false], 'its connection isn’t cut meanwhile')
 })
 
 /** Requests with a clear end but another ambiguity, or with a construct that the service doesn't support. */

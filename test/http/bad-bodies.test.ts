@@ -105,6 +105,9 @@ t.test('a body over the limit, declared or chunked, is 413; one at the limit is 
     await ended
   }
   t.strictSame(await dump(), before)
+  // Its buffer grows by doubling, and not beyond the limit.
+  const { app: other } = await testApp(t, { BODY_LIMIT: '5000' })
+  isProblem(t, await ask(t, await listen(other), `${head}Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(12)}`), 413, 'payload_too_large', 'chunks, a little over the limit')
 })
 
 t.test('only unencoded JSON in UTF-8 with the right media type is accepted', async t => {

@@ -89,7 +89,8 @@ t.test('HTTP/1.1 needs a Host field with any value; HTTP/1.0 needs none', async 
   const id = await service.pass()
   const authorization = `Authorization: Bearer ${secrets.bob}\r\n`
   const before = await service.dump()
-  isProblem(t, await ask(t, port, `GET /api/catch/${id} HTTP/1.1\r\n${authorization}\r\n`), 400, 'invalid_request')
+  const refused = isProblem(t, await ask(t, port, `GET /api/catch/${id} HTTP/1.1\r\n${authorization}\r\n`), 400, 'invalid_request')
+  t.match(refused.detail, 'must have a Host field', 'the detail says what is wrong with it')
   isProblem(t, await ask(t, port, 'GET /nowhere HTTP/1.1\r\n\r\n'), 400, 'invalid_request')
   t.strictSame(await service.dump(), before)
   t.equal((await ask(t, port, `GET /api/status/${id} HTTP/1.0\r\n${authorization}\r\n`)).statusCode, 200)

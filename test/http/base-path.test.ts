@@ -37,12 +37,15 @@ t.test('a request with BASE_URL’s path, or with the path stripped by the proxy
 })
 
 t.test('a path that only begins like BASE_URL’s is not found', async t => {
-  for (const path of ['/handoffx/healthz', '/handoff%2Fhealthz', '/Handoff/healthz', '/handoff/handoff/healthz', '//handoff/healthz', '/handoff//healthz', '/x/handoff/healthz', '/handoff.healthz', '/handoff%']) {
+  for (const path of ['/handoffx/healthz', '/handoff%2Fhealthz', '/Handoff/healthz', '/handoff/handoff/healthz', '//handoff/healthz', '/handoff//healthz', '/x/handoff/healthz', '/handoff.healthz', '/handoff%', '/handoffhealthz']) {
     isProblem(t, await call(null, 'GET', path), 404, 'not_found', path)
   }
   for (const [target, status] of [['http://handoff.example/handoff/healthz', 200], ['http://handoff.example/healthz', 200], ['http://handoff.example/handoffx/healthz', 404]] as const) {
     t.equal((await ask(t, port, `GET ${target} HTTP/1.1\r\nHost: handoff.example\r\n\r\n`)).statusCode, status, `in absolute form: ${target}`)
   }
+  const { call: dotted } = await testApp(t, { BASE_URL: 'https://handoff.example/a.b' })
+  t.equal((await dotted(null, 'GET', '/a.b/healthz')).statusCode, 200)
+  isProblem(t, await dotted(null, 'GET', '/axb/healthz'), 404, 'not_found', 'a dot stands for itself alone')
 })
 
 t.test('a problem’s type links to the page that explains it', async t => {

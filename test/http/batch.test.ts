@@ -111,10 +111,13 @@ t.test('the envelope is checked before anything runs', async t => {
   }
   for (const [name, text] of [
     ['no JSON', '{"operations":[{"op":"catch"'], ['an array', '[]'], ['nothing', ''], ['bad syntax in a body', `{"operations":[{"op":"pass","body":{"task":tru}},{"op":"catch","id":"${id}"}]}`],
-    ['text behind it', `{"operations":[{"op":"catch","id":"${id}"}]}x`], ['operations twice', `{"operations":[],"operations":[{"op":"catch","id":"${id}"}]}`],
+    ['text behind it', `{"operations":[{"op":"catch","id":"${id}"}]}x`], ['an object behind it', `{"operations":[{"op":"catch","id":"${id}"}]} {}`],
+    ['no comma between two', `{"operations":[{"op":"catch","id":"${id}"};{"op":"catch","id":"${id}"}]}`], ['operations twice', `{"operations":[],"operations":[{"op":"catch","id":"${id}"}]}`],
     ['op twice', `{"operations":[{"op":"status","op":"catch","id":"${id}"}]}`], ['two names for one', `{"operations":[{"op":"status","\\u006fp":"catch","id":"${id}"}]}`],
     ['a comma too many', `{"operations":[{"op":"catch","id":"${id}"},]}`], ['a byte order mark', `\ufeff{"operations":[{"op":"catch","id":"${id}"}]}`],
   ] as const) isProblem(t, await service.call('alice', 'POST', '/api/batch', text), 400, 'invalid_request', name)
+  const many = await service.call('alice', 'POST', '/api/batch', { operations: [good], ...Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`more${at}`, at])) })
+  t.equal(many.json().errors.length, 100, 'of very many faults a hundred are named')
   isProblem(t, await send(service, [good], 'alice', { 'idempotency-key': 'k' }), 400, 'invalid_request', 'an Idempotency-Key')
   isProblem(t, await service.call('alice', 'POST', '/api/batch?wait=1', { operations: [good] }), 400, 'invalid_request', 'a query')
   isProblem(t, await service.call('alice', 'POST', '/api/batch', '{}', { 'content-type': 'text/plain' }), 415, 'unsupported_media_type')
@@ -183,12 +186,13 @@ t.test('each operation counts against the limit, and the batch not once more', a
 t.test('metrics are those of the single requests, and how many a batch has', async t => {
   const service = await testApp(t)
   const id = await service.pass({ max_attempts: 2 })
-  await results(service, [{ op: 'catch', id }, { op: 'pass', body: { task: 't' } }, { op: 'pass', body: { task: '' } }])
+  const free = await service.pass()
+  await results(service, [{ op: 'catch', id }, { op: 'pass', body: { task: 't' } }, { op: 'pass', body: { task: '' } }, { op: 'done', id: free }])
   await results(service, [{ op: 'fail', id, body: { error: { message: 'm' } } }, { op: 'catch', id }])
   const { body } = await service.app.inject({ url: '/metrics' })
   for (const line of [
-    'handoff_transitions_total{to="caught"} 1', 'handoff_transitions_total{to="failed"} 1', 'handoff_transitions_total{to="pending"} 3',
-    'handoff_reissued_total{because="failed"} 1', 'handoff_batch_operations_count 2', 'handoff_batch_operations_sum 5',
+    'handoff_transitions_total{to="caught"} 1', 'handoff_transitions_total{to="failed"} 1', 'handoff_transitions_total{to="pending"} 4',
+    'handoff_reissued_total{because="failed"} 1', 'handoff_batch_operations_count 2', 'handoff_batch_operations_sum 6', 'handoff_conflicts_total{code="not_caught"} 1',
     'http_request_duration_seconds_count{method="POST",route="/api/pass",status_code="400"} 1', 'http_request_duration_seconds_count{method="POST",route="/api/batch",status_code="200"} 2',
   ]) t.ok(body.includes(`${line}\n`), line)
 })

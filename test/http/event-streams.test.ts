@@ -90,18 +90,20 @@ t.test('a client of others reads it, comes back after a cut in the middle of an 
 t.test('where it begins: now, behind after, or behind Last-Event-ID, which counts more', async t => {
   const service = await start(t)
   const ids = await happen(service, 3)
-  const [now, behind, last, reset] = await Promise.all([service.open(), service.open(`?after=${ids[0]}`), service.open('?after=0-0', ids[1]), service.open('?after=0-0', '1-0')])
-  for (const { response } of [now, behind, last, reset]) {
+  const [now, behind, last, none, reset] = await Promise.all([
+    service.open(), service.open(`?after=${ids[0]}`), service.open('?after=0-0', ids[1]), service.open(`?after=${ids[0]}`, ''), service.open('?after=0-0', '1-0'),
+  ])
+  for (const { response } of [now, behind, last, none, reset]) {
     t.match(response, { statusCode: 200, headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store', vary: 'accept', 'x-accel-buffering': 'no' } })
   }
   const all = await happen(service, 1)
-  for (const [stream, expected] of [[now, all.slice(3)], [behind, all.slice(1)], [last, all.slice(2)], [reset, all]] as const) {
+  for (const [stream, expected] of [[now, all.slice(3)], [behind, all.slice(1)], [last, all.slice(2)], [none, all.slice(1)], [reset, all]] as const) {
     await until(() => idsIn(stream.frames).length === expected.length)
     t.strictSame(idsIn(stream.frames), expected)
     t.strictSame(stream.frames[0], { retry: '2000' })
   }
   t.strictSame(reset.frames[1], { event: 'reset', data: '{}' }, 'a reset comes first, without an id')
-  t.notOk([now, behind, last].some(({ frames }) => frames.some(({ event }) => event === 'reset')))
+  t.notOk([now, behind, last, none].some(({ frames }) => frames.some(({ event }) => event === 'reset')))
 })
 
 t.test('ten streams a key; one that has ended, or whose client left before it began, counts no more', async t => {

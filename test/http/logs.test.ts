@@ -89,6 +89,10 @@ t.test('at debug each end is a line, and each successor has one with its own id'
     [ids.taken, 'cancelled', 'alice'], [made[2], 'pending', 'alice'],
     [made[3], 'pending', 'alice'],
   ])
+  lines.length = 0
+  const batch = await call('bob', 'POST', '/api/batch', { operations: [{ op: 'catch', id: made[2] }, { op: 'pass', body: { task: 't' } }, { op: 'catch', id: made[3] }] })
+  const passed = batch.json().results[1].body.handoff_id
+  t.strictSame(told(lines, 'moved').map(({ handoff_id: id, to }: any) => [id, to]), [[made[2], 'caught'], [passed, 'pending'], [made[3], 'caught']], 'each of a batch with its own id')
   for (const line of lines) t.notMatch(line, /canary/)
 })
 

@@ -133,6 +133,8 @@ t.test('ends, cancels and successors are counted once, with the reason', async t
     'handoff_reissued_total{because="not_done"}': 1,
     handoff_stalled_total: 2,
   })
+  await post('bob', 'done', expiring[0]!, {}, 410)
+  t.equal((await scrape(app)).get('handoff_conflicts_total{code="expired"}'), 1, 'who comes too late is counted as well')
 })
 
 t.test('a decision on the page counts like one by program', async t => {
@@ -201,6 +203,8 @@ t.test('requests with new ids and paths make no new labels', async t => {
     'GET 404': 63, 'POST 404': 21, 'HEAD 404': 21, 'other 405': 8,
   })
   t.notMatch([...told.keys()].join('\n'), /bob|alice|default|nowhere|x\/y/, 'nobody’s names, and no path that somebody made up')
+  for (const path of ['/clients', '/clients/']) t.equal((await app.inject(path)).statusCode, 200, path)
+  t.equal((await scrape(app)).get('http_request_duration_seconds_count{method="GET",route="/clients",status_code="200"}'), 2, 'with a slash at its end it is the same route')
 })
 
 t.test('waiters and readiness are shown', async t => {

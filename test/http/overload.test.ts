@@ -2,12 +2,15 @@ import { EventEmitter, once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import t from 'tap'
+import type { Test } from 'tap'
 import { isGone, onGone, onOver } from '../../src/http/connections.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import { ofOneReplica } from '../helpers/through.ts'
-import { listen } from '../helpers/wire.ts'
+import { scrape } from '../helpers/metrics.ts'
+import { listen, wire } from '../helpers/wire.ts'
+import type { Wire } from '../helpers/wire.ts'
 
 /** What the answers of all batches hold at once is bounded, whoever asks for how much. */
 
@@ -22,6 +25,52 @@ t.test('a request is over once, when its answer is sent or its client has gone, 
     response.emit('close')
     t.strictSame([ends, socket.listenerCount('close'), response.listenerCount('close')], [1, 0, 0], how)
   }
+  let gone = 0
+  onGone.call({ raw: { socket: Object.assign(new EventEmitter(), { destroyed: true }) } } as never, () => { gone++ })
+  t.equal(gone, 1, 'who listens for a client that has gone already hears of it at once')
+})
+
+/** Keeps this process busy, as too many requests do. */
+function work (milliseconds: number): void {
+  const end = performance.now() + milliseconds
+  while (performance.now() < end);
+}
+
+/** Sends a request on each connection within one long turn of the loop: the next turn finds them all. */
+function sendTogether (all: readonly Wire[], request: string): void {
+  for (const { send } of all) send(request)
+  work(150)
+}
+
+async function connected (t: Test, port: number, count: number): Promise<Wire[]> {
+  const all: Wire[] = []
+  for (let at = 0; at < count; at++) {
+    const one = await wire(t, port)
+    one.send('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+    t.equal((await one.answer()).statusCode, 200)
+    all.push(one)
+  }
+  return all
+}
+
+t.test('after a long turn, a turn that is long too serves the first requests, and holds back its refusal of the others', { skip: ofOneReplica }, async t => {
+  const { app } = await testApp(t)
+  const all = await connected(t, await listen(app), 80)
+  let isBusy = true
+  app.server.prependListener('request', () => { if (isBusy) work(3) })
+  sendTogether(all, `GET /api/status/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.alice}\r\n\r\n`)
+  const sent = performance.now()
+  const answers = await Promise.all(all.map(async ({ answer }) => ({ ...await answer(), after: performance.now() - sent })))
+  isBusy = false
+  const shed = answers.filter(({ statusCode }) => statusCode === 503)
+  t.strictSame([answers.filter(({ statusCode }) => statusCode === 404).length, shed.length], [64, 16])
+  for (const { headers, after } of shed) {
+    t.equal(headers['retry-after'], '1')
+    t.ok(after > 990, `who doesn’t wait for Retry-After has waited for the answer: ${Math.round(after)} ms`)
+  }
+  t.equal((await scrape(app)).get('handoff_requests_refused_total{reason="shed"}'), 16)
+  all[79]!.send('GET /api/status/x HTTP/1.1\r\nHost: x\r\n\r\n')
+  t.equal((await all[79]!.answer()).statusCode, 401, 'afterwards all are served')
 })
 
 t.test('while a client does not read its batch’s large answer, another batch and a wait for many are read only when it is gone', { skip: ofOneReplica }, async t => {

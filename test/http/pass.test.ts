@@ -92,10 +92,17 @@ for (const HOST of hasIPv6 ? ['0.0.0.0', '::'] : ['0.0.0.0']) {
 
 t.test('with BASE_URL, or on one address, the log asks for nothing', { skip: ofOneReplica }, async t => {
   for (const [HOST, more] of [['0.0.0.0', { BASE_URL: 'https://handoff.example' }], ['127.0.0.1', {}], ['localhost', {}]] as const) {
-    const { app, lines } = await testApp(t, { HOST, ...more })
+    const { app, call, lines } = await testApp(t, { HOST, ...more })
     await app.listen({ host: HOST, port: 0 })
     t.notOk(lines.some(line => line.includes('BASE_URL')), HOST)
+    const { port } = app.server.address() as AddressInfo
+    const { pickup_url: link } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
+    const base = 'BASE_URL' in more ? more.BASE_URL : `http://${HOST}:${port}`
+    t.ok(link.startsWith(`${base}/api/catch/`), `links begin with ${base}, as HOST or BASE_URL says it: ${link}`)
   }
+  const { call } = await testApp(t, { HOST: '::1' })
+  const { pickup_url: link } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
+  t.ok(link.startsWith('http://[::1]:8080/api/catch/'), `an address of IPv6 stands in brackets: ${link}`)
 })
 
 t.test('require_human adds an approval_url, and until somebody decides it is waiting', async t => {

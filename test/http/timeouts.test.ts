@@ -1,15 +1,31 @@
+import type { Socket } from 'node:net'
 import t from 'tap'
 import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
-import { listen, wire } from '../helpers/wire.ts'
+import { until } from '../helpers/until.ts'
+import { deaf, listen, wire } from '../helpers/wire.ts'
 
 const head = `Host: x\r\nAuthorization: Bearer ${secrets.alice}\r\n`
 const upload = `POST /api/pass HTTP/1.1\r\n${head}Content-Type: application/json\r\n`
 
-// The real ten seconds, with all slow requests in parallel.
-t.test('a request that hasn’t arrived completely within 10 s is 408, and its connection is closed', async t => {
+// The real ten seconds, with all slow clients in parallel.
+t.test('a request that hasn’t arrived completely within 10 s is 408, and its connection is closed; so is that of who reads no answer, or goes on after a refusal', async t => {
   const { app, call, dump } = await testApp(t)
+  // More than all buffers between the two ends of a connection hold.
+  app.get('/large', { schema: { hide: true } }, (_, reply) => reply.send('x'.repeat(20_000_000)))
   const port = await listen(app)
+  const sockets: Socket[] = []
+  app.server.on('connection', socket => sockets.push(socket))
+  await deaf(t, port, 'GET /large HTTP/1.1\r\nHost: x\r\n\r\n')
+  const silent = await wire(t, port)
+  silent.send('POST /api/pass HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n')
+  t.equal((await silent.answer()).statusCode, 401)
+  const endless = await wire(t, port)
+  endless.send('POST /api/pass HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n')
+  t.equal((await endless.answer()).statusCode, 401)
+  const more = () => { while (!endless.socket.destroyed && endless.socket.write(`3e8\r\n${'x'.repeat(1000)}\r\n`.repeat(1000))); }
+  endless.socket.on('drain', more)
+  more()
   const slow: Record<string, { start: string, more: string }> = {
     'headers that stop': { start: 'GET /api/status/x HTTP/1.1\r\nHost: x\r\n', more: '' },
     'headers that drip': { start: 'GET /api/status/x HTTP/1.1\r\nHost: x\r\n', more: 'X: y\r\n' },
@@ -33,6 +49,9 @@ t.test('a request that hasn’t arrived completely within 10 s is 408, and its c
       clearInterval(drip)
     }
   }))
+  await until(() => sockets.every(({ destroyed }) => destroyed))
+  t.equal(sockets.length, 3 + Object.keys(slow).length)
+  t.ok(sockets[2]!.bytesRead < 14_000_000, `of an endless body 13 MB are read at most: ${sockets[2]!.bytesRead}`)
   t.strictSame(await dump(), {}, 'nothing was passed')
   t.equal((await call('alice', 'POST', '/api/pass', { task: 't' })).statusCode, 201)
 })

@@ -118,14 +118,15 @@ t.test('at most a hundred connections are read from after their answer', skipInQ
 
 t.test('who waits for 100 Continue gets it only if the body is wanted', async t => {
   const port = await listen(app)
-  const ask = async (key: string, length: number) => {
+  const ask = async (key: string, length: number, type = 'application/json') => {
     const one = await wire(t, port)
-    one.send(`POST /api/pass HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\nExpect: 100-continue\r\n\r\n`)
+    one.send(`POST /api/pass HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: ${type}\r\nContent-Length: ${length}\r\nExpect: 100-continue\r\n\r\n`)
     return { one, statusCode: (await one.answer()).statusCode }
   }
   t.equal((await ask('x'.repeat(20), 12)).statusCode, 401)
   t.equal((await ask(secrets.alice, 2 * mebi)).statusCode, 413)
   t.equal((await ask(secrets.approver, 12)).statusCode, 403)
+  t.equal((await ask(secrets.alice, 100_000, 'text/plain')).statusCode, 415)
   const { one, statusCode } = await ask(secrets.alice, 12)
   t.equal(statusCode, 100)
   one.send('{"task":"t"}')
@@ -141,4 +142,21 @@ t.test('a small body that is refused unread doesn’t close the connection', asy
     t.not(heard.headers.connection, 'close')
     send('{"task":"t"}')
   }
+})
+
+t.test('nor does a large body that was read; one that is refused unread does', async t => {
+  const { send, answer, socket } = await wire(t, await listen(app))
+  const post = (key: string, body: string, length = body.length) =>
+    send(`POST /api/pass HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n${body}`)
+  for (let n = 0; n < 2; n++) {
+    post(secrets.alice, JSON.stringify({ task: 'x'.repeat(100_000) }))
+    const { statusCode, headers } = await answer()
+    t.strictSame([statusCode, headers.connection === 'close'], [201, false], 'the connection is used again')
+  }
+  post('x'.repeat(20), '', 100_000)
+  const { statusCode, headers } = await answer()
+  t.strictSame([statusCode, headers.connection], [401, 'close'])
+  socket.end('x'.repeat(100_000))
+  const [hadError] = await once(socket, 'close')
+  t.notOk(hadError, 'what it still sends is taken, and not answered with a reset, which could reach it before the answer')
 })

@@ -39,7 +39,10 @@ export const http: readonly Mutated[] = [
         'if (entries.length === maxOperations) throw wrongNumber()',
         'if (entries.length > maxOperations) throw wrongNumber()',
       ],
-      ['if (parts.has(name)) values.set', 'if (parts.has(name) && !values.has(name)) values.set'],
+      [
+        'if (parts.has(name)) values.set', 'if (parts.has(name) && !values.has(name)) values.set',
+        'a batch with a repeated name is refused, whichever of its values is looked at',
+      ],
       ['if (json[at] !== comma) throw invalidAt(at)', ''],
       ['raw !== undefined && isNull(raw) ? undefined : raw', 'raw'],
       ["else if (operation.body === null && body !== undefined) fault('body', `${op} takes none`)", ''],
@@ -48,7 +51,7 @@ export const http: readonly Mutated[] = [
   },
   {
     file: 'src/http/batch.ts',
-    tests: ['http/batch', 'http/batch-body', 'http/metrics', 'http/rate-limit', 'http/logs', 'http/problems'],
+    tests: ['http/batch', 'http/logs', 'http/operating', 'http/batch-body', 'http/metrics', 'http/rate-limit', 'http/problems'],
     changes: [
       [
         'member.count(outcome.status, performance.now() - batcher.came)',
@@ -76,7 +79,7 @@ export const http: readonly Mutated[] = [
       ['if (length !== undefined && length > limit) return', 'if (length !== undefined && length > limit + 1) return'],
       [
         "if (from === limit) return new Problem('payload_too_large')",
-        "if (from > limit) return new Problem('payload_too_large')",
+        "if (from === limit) return new Problem('invalid_request')",
       ],
       ['const to = Math.min(2 * from, limit)', 'const to = 2 * from'],
       ['if (raw.headers.expect !== undefined) continueBody(raw)', ''],
@@ -87,7 +90,8 @@ export const http: readonly Mutated[] = [
   {
     file: 'src/http/connections.ts',
     tests: [
-      'http/timeouts', 'http/bad-requests', 'http/attacks', 'http/draining', 'http/waiting-ends', 'http/unread',
+      'http/bad-requests', 'http/attacks', 'http/overload', 'http/draining', 'http/waiting-ends', 'http/auth-stored', 'http/unread',
+      'http/timeouts', 'http/problems',
     ],
     changes: [
       ["HPE_HEADER_OVERFLOW: 'headers_too_large'", "HPE_HEADER_OVERFLOW: 'uri_too_long'"],
@@ -126,7 +130,10 @@ export const http: readonly Mutated[] = [
       ['shed.push(done)', "done(new Problem('unavailable', overloaded))"],
       ['refused.shed++', ''],
       ['this.onOver(() => reads.end(budget))', ''],
-      ['answer(shed)\n    done()', 'done()'],
+      [
+        'answer(shed)\n    done()', 'done()',
+        'what is shed gets its answer a second later all the same, unless it came within the very turn in which closing ends',
+      ],
     ],
   },
   {
@@ -153,7 +160,7 @@ export const http: readonly Mutated[] = [
   },
   {
     file: 'src/http/observe.ts',
-    tests: ['http/metrics', 'http/logs', 'http/traces', 'http/operate'],
+    tests: ['http/metrics', 'http/logs', 'http/traces', 'http/operate', 'http/inbox-settings', 'http/attacks'],
     changes: [
       ['[403, 409, 410].includes(errorTable[code].status)', '[403, 409].includes(errorTable[code].status)'],
       ["unmatchedMethods.has(request.method) ? request.method : 'other'", 'request.method'],
@@ -172,7 +179,7 @@ export const http: readonly Mutated[] = [
   {
     file: 'src/http/operations.ts',
     tests: [
-      'http/status', 'http/idempotency', 'http/base-path', 'http/event-streams', 'http/traces', 'http/pass',
+      'http/status', 'http/idempotency', 'http/events', 'http/base-path', 'http/event-streams', 'http/traces', 'http/pass',
     ],
     changes: [
       ['if (replayed) reply.header', 'if (!replayed) reply.header'],
@@ -189,13 +196,12 @@ export const http: readonly Mutated[] = [
   },
   {
     file: 'src/http/unread-bodies.ts',
-    tests: ['http/unread', 'http/bodies'],
+    tests: ['http/unread', 'http/bodies', 'http/timeouts'],
     changes: [
       ['if (raw.complete) return done()', ''],
       ['Number(length) > maxUnread) reply.header', 'Number(length) > maxUnread * 1000) reply.header'],
       ['expecting.get(request)?.writeContinue()', ''],
       ['if (until < now) socket.destroy()', ''],
-      ['else if (one.bytes > maxReadBytes) one.socket.destroy()', ''],
       [
         "if (reply.getHeader('connection') === 'close') lingering",
         "if (reply.getHeader('connection') !== 'close') lingering",
@@ -204,7 +210,7 @@ export const http: readonly Mutated[] = [
   },
   {
     file: 'src/http/problems.ts',
-    tests: ['http/problems', 'http/bad-requests', 'http/auth', 'http/batch'],
+    tests: ['http/problems', 'http/bad-requests', 'http/base-path', 'http/metrics', 'http/rate-limit-early'],
     changes: [
       ['detail: problem.more.detail ?? detail', 'detail'],
       ['retryable: isRetryable(status)', 'retryable: true'],
