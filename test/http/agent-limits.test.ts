@@ -76,6 +76,11 @@ t.test('the tightest counts, and who is over its own limit takes nothing from th
   await isSo(table => table.of('acme') === undefined)
   t.match(await by(other, a.key), { statusCode: 404 }, 'a has none any more')
   t.match(await by(one, b.key), { statusCode: 404, headers: { ratelimit: /r=1;/ } }, 'b’s key has its own, of which the refused one took nothing')
+
+  const tight = await agent('c', { ratePerMinute: 2 })
+  await limits.set({ tenant: 'acme', agent: 'c', ratePerMinute: 9 }, 'me')
+  await isSo(table => table.of('acme')?.agents.get('c') === 9)
+  t.equal(policy(await by(one, tight.key)), '"default";q=2;w=60', 'a key’s own limit may be tighter than its agent’s')
 })
 
 t.test('batches count as their operations, and MCP’s calls count', async t => {

@@ -138,7 +138,7 @@ export const http: readonly Mutated[] = [
   },
   {
     file: 'src/http/rate-limit.ts',
-    tests: ['http/rate-limit', 'http/rate-limit-early', 'http/agent-limits', 'http/batch'],
+    tests: ['http/rate-limit', 'http/rate-limit-early', 'http/agent-limits', 'http/batch', 'web/session'],
     changes: [
       ['if (allowance === undefined) return done()\n    const now', 'const now'],
       ['if (request.caller === null) done()', "if (request.caller === null) done(new Problem('unauthorized'))"],
@@ -149,7 +149,10 @@ export const http: readonly Mutated[] = [
       ],
       ['if (set.all === null) return allowance', 'if (set.all !== null) return allowance'],
       ['allowance === undefined ? ofAll : new JointAllowance(allowance, ofAll)', 'ofAll'],
-      ['return this.#first === false &&', 'return this.#first !== true &&'],
+      [
+        'return this.#first === false &&', 'return this.#first !== true &&',
+        'once an operation of a batch has run, the batch isn’t refused as a whole any more',
+      ],
       ['this.#first = null\n', ''],
       ['if (this.#isOver) reply.header', 'if (!this.#isOver) reply.header'],
       ['Math.max(1, secondsLeft(allowance, now))', 'secondsLeft(allowance, now) + 60'],
@@ -165,7 +168,6 @@ export const http: readonly Mutated[] = [
       ['[403, 409, 410].includes(errorTable[code].status)', '[403, 409].includes(errorTable[code].status)'],
       ["unmatchedMethods.has(request.method) ? request.method : 'other'", 'request.method'],
       ['if (request.moved !== null) this.count(request.moved)', ''],
-      ["url.length > 1 ? url.replace(/\\/$/, '') : url", 'url'],
       ['if (operated === undefined || operated.changed === 0) return', 'if (operated === undefined) return'],
       ['moved !== null && reply.statusCode < 400', 'moved !== null && reply.statusCode < 200'],
       ["version === 'ff' ||", ''],

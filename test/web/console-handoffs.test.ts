@@ -213,8 +213,9 @@ t.test('one handoff: its attempts, what happened, cancelled and reissued', async
   const { reissued_as: third, status: taken, ended_by: by } = await status(secret, second)
   t.strictSame([again.headers.location, taken, by], [`${base}/console/handoffs/${third}`, 'cancelled', 'olga'])
   t.match(textOf((await ask(`/console/handoffs/${third}`)).body), /Attempt 1 failed .*Attempt 2 cancelled .*Attempt 3, this one pending/)
-  await ask(`/console/handoffs/${third}/cancel`, await seen(third, 'cancel'))
-  t.match(await status(secret, third), { status: 'cancelled', ended_by: 'olga' })
+  const longest = 'y'.repeat(4000)
+  await ask(`/console/handoffs/${third}/cancel`, { ...await seen(third, 'cancel'), reason: longest })
+  t.match(await status(secret, third), { status: 'cancelled', ended_by: 'olga', cancel_reason: longest })
   t.match(operated().slice(logged), [{ action: 'cancel', handoff_id: second, force: false }, { action: 'reissue', handoff_id: second }, { action: 'cancel', handoff_id: third }])
 
   const held = await caught(secret)

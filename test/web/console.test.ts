@@ -19,7 +19,8 @@ function key (tenant: string, agent: string, ...scopes: Scope[]): string {
 /** A tenant: an agent's key, which may do everything an agent may, and an operator's. */
 const tenant = (name: string) => ({ agent: key(name, 'alice', 'pass', 'catch', 'status'), operator: key(name, 'olga', 'operate', 'status', 'approve') })
 type Tenant = ReturnType<typeof tenant>
-const [first, wrong, paged, steered, many, large, seen] = ['first', 'wrong', 'paged', 'steered', 'many', 'large', 'seen'].map(tenant) as [Tenant, Tenant, Tenant, Tenant, Tenant, Tenant, Tenant]
+const [first, wrong, paged, steered, many, more, large, seen] =
+  ['first', 'wrong', 'paged', 'steered', 'many', 'more', 'large', 'seen'].map(tenant) as [Tenant, Tenant, Tenant, Tenant, Tenant, Tenant, Tenant, Tenant]
 const blind = key('first', 'blind', 'operate')
 const approver = key('steered', 'ann', 'approve', 'status')
 const silent = key('steered', 'sam', 'approve')
@@ -173,6 +174,7 @@ t.test('purge and redrive ask first, are counted and logged as the API’s are, 
   t.match(textOf((await open(`${page}/purge`)).body), /Cancel what is pending in many\?.*4 handoffs are pending there now: 2 can be caught, 1 wait for a person, 1 can be caught later.*can’t be taken back/)
   t.equal((await open(`${page}/purge`, { reason: 'x'.repeat(4001) })).statusCode, 400)
   t.match(await inboxOf(agent, 'many'), { pending: 2, waiting_approval: 1, delayed: 1, caught: 1 })
+  for (const reason of ['', 'x'.repeat(4000)]) t.equal((await open('/console/inboxes/none/purge', { reason })).statusCode, 303, 'without a reason, and with the longest one')
   const purged = await open(`${page}/purge`, { reason: 'by\r\nmistake' })
   t.match(purged, { statusCode: 303, headers: { location: `${base}${page}?cancelled=4` } })
   t.match(await inboxOf(agent, 'many'), { pending: 0, waiting_approval: 0, delayed: 0, caught: 1 })
@@ -191,6 +193,17 @@ t.test('purge and redrive ask first, are counted and logged as the API’s are, 
   t.notMatch(JSON.stringify(lines), 'mistake', 'the reason isn’t logged')
   const { body: metrics } = await app.inject('/metrics')
   for (const to of ['cancelled', 'failed']) t.match(metrics, new RegExp(`to="${to}"\\} [1-9]`), to)
+})
+
+t.test('of more than a thousand, the rest is left for another time, and the page says so', async t => {
+  const { agent, operator } = more
+  const operations = Array.from({ length: 100 }, () => ({ op: 'pass', body: { task: 't', to: 'full' } }))
+  for (let n = 0; n < 11; n++) await call(agent, 'POST', '/api/batch', { operations })
+  const open = await personWith(service, operator)
+  const [, cancelled] = /\/inboxes\/full\?cancelled=(\d+)&more=1$/.exec((await open('/console/inboxes/full/purge', {})).headers.location!) ?? []
+  // On a busy machine it ends earlier.
+  t.ok(Number(cancelled) > 0 && Number(cancelled) <= 1000, `${cancelled}`)
+  t.equal((await inboxOf(agent, 'full')).pending, 1100 - Number(cancelled))
 })
 
 t.test('names that look like a path, and names that can’t be one', async t => {

@@ -2,6 +2,7 @@ import t from 'tap'
 import { tagOf } from '../../src/core/ids.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import { asked, form, own, personWith, signedIn, textOf } from '../helpers/forms.ts'
+import { grown, scrape } from '../helpers/metrics.ts'
 import { callsOf } from '../helpers/redis.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 
@@ -42,7 +43,8 @@ t.test('those that are ticked are decided, with one note, and no others', async 
   const ids = [await asked(service, 'one'), await asked(service, '<b>two</b> \u202e'), await asked(service, 'three')]
   const boxes = await boxesOf(carol)
   t.strictSame([...boxes.keys()], ids)
-  const approved = await send(secrets.approver, 'approve', ids.slice(0, 2).map(id => boxes.get(id)!), { note: 'Go\r\nahead.' })
+  const [one, two] = ids.map(id => boxes.get(id)!) as [string, string]
+  const approved = await send(secrets.approver, 'approve', [one, two, one], { note: 'Go\r\nahead.' })
   t.equal(approved.statusCode, 200)
   t.match(textOf(approved.body), /All 2 handoffs were approved\. To the list one approved <b>two<\/b> ⟦U\+202E⟧ approved $/)
   t.notMatch(approved.body, '<b>')
@@ -55,6 +57,8 @@ t.test('those that are ticked are decided, with one note, and no others', async 
   t.match(await approvalOf(ids[2]!), { state: 'rejected', decided_by: 'dave', note: 'No.' })
   t.strictSame(service.lines.map(line => JSON.parse(line) as Record<string, unknown>).filter(({ msg }) => msg === 'decided').map(({ handoff_id: id, verdict, agent }) => [id, verdict, agent]),
     [[ids[0], 'approved', 'carol'], [ids[1], 'approved', 'carol'], [ids[2], 'rejected', 'dave']])
+  const moved = service.lines.map(line => JSON.parse(line) as Record<string, unknown>).filter(({ msg, to }) => msg === 'moved' && to === 'rejected')
+  t.strictSame(moved.map(({ handoff_id: id }) => id), [ids[2]], 'to reject is a transition of that one')
 })
 
 t.test('what was changed or decided meanwhile is named, one by one, and the others are decided', async t => {
@@ -80,8 +84,11 @@ t.test('what was changed or decided meanwhile is named, one by one, and the othe
   await redis.del(keyOf(gone!))
   const [, record] = [expires, await redis.hget(keyOf(expires!), 's')]
   await redis.hset(keyOf(expires!), 's', record!.replace(/ (\d+) (\d+) /, (_, from: string) => ` ${from} ${from} `))
+  const before = await scrape(app)
   const answer = await send(secrets.approver, 'approve', items)
   t.equal(answer.statusCode, 200)
+  t.strictSame(grown(before, await scrape(app), /^handoff_conflicts/), Object.fromEntries(
+    [['already_decided', 1], ['cancelled', 1], ['expired', 1], ['content_changed', 1]].map(([code, count]) => [`handoff_conflicts_total{code="${code}"}`, count])), 'each refusal is counted')
   const text = textOf(answer.body)
   t.match(text, /^ ?1 of 8 was approved\. 7 need a look/)
   for (const why of [
@@ -113,6 +120,8 @@ t.test('without a choice, a verdict or a note nothing is decided, and what was g
     t.equal(/type="checkbox"[^>]* checked>/.test(body), (items as readonly string[]).includes(item!), why)
     if (note !== '\0') t.ok(body.includes(`\n${note.trim()}</textarea>`), why)
   }
+  const fifty = await send(secrets.approver, 'approve', Array.from({ length: 50 }, (_, n) => `nothing${n} 1 `))
+  t.match([fifty.statusCode, textOf(fifty.body)], [404, /None of these was approved/], 'fifty may be together')
   t.equal((await app.inject(form('/approvals/approve', { item: item! }, own))).statusCode, 401, 'nor without a session')
   for (const headers of [{}, { 'sec-fetch-site': 'cross-site' }] as Array<Record<string, string>>) {
     t.equal((await app.inject(form('/approvals/approve', { item: item! }, headers))).statusCode, 403, 'nor from another site')

@@ -185,6 +185,19 @@ t.test('numbers are shown and sent as the schema has them', async t => {
   t.match(await refused.send({ f0: '5', f2: '[1]' }), /at least 9007199254740993 .*one of \[9007199254740993,1e400\]/, 'and what is wrong is said so too')
 })
 
+t.test('of a number’s text only the number is sent, and spaces alone are nothing', async t => {
+  const { send } = await askWritten('{"properties":{"a":{"type":"number"},"b":{"type":"integer"},"c":{"type":"string","maxLength":9}}}')
+  t.equal(await send({ f0: ' 1.50 ', f1: '  ', f2: ' ' }), '{"a":1.50,"c":" "}')
+})
+
+t.test('choices are of the schema’s type, up to a hundred; the first one may be written otherwise', async t => {
+  const many = (count: number) => JSON.stringify({ enum: Array.from({ length: count }, (_, n) => `value ${n}`) })
+  const { body, send } = await askWritten(`{"properties":{"whole":{"type":"integer","enum":[1,1.5,2.0]},"all":${many(100)},"more":${many(101)},"pre":{"enum":[0.5,1.0],"default":1},"odd":{"enum":[{"$ref":"nowhere"},{}]}}}`)
+  t.strictSame(drawn(body).map(one => one.split(' ')[0]), ['input', 'input', 'input', 'select', 'textarea', 'input', 'input', 'input', 'textarea'])
+  t.match(body, /name="f3" value="1" checked/, '1 is the choice 1.0')
+  t.equal(await send({ f0: '1', f1: '99', f2: '', f3: '1', f4: '' }), '{"whole":2.0,"all":"value 99","pre":1.0}')
+})
+
 t.test('what libraries write for choices and optional values is drawn', async t => {
   const { body, text, send } = await askWritten(JSON.stringify({
     title: 'Order <b>',

@@ -36,6 +36,9 @@ t.test('with https the cookie is Secure and bound to the host, and HSTS is sent'
   const { headers } = await service.app.inject(form('/approvals/sign-in', { key: secrets.approver }, { origin: 'https://handoff.example' }))
   t.match(headers['set-cookie'], /^__Host-handoff_session=[\w-]{43}; Max-Age=28800; Path=\/; HttpOnly; Secure; SameSite=Strict$/)
   t.match(headers['strict-transport-security'], /max-age/)
+  const below = await testApp(t, { BASE_URL: 'https://handoff.example/team' })
+  const { headers: { 'set-cookie': cookie } } = await below.app.inject(form('/approvals/sign-in', { key: secrets.approver }, { origin: 'https://handoff.example' }))
+  t.match(cookie, /^__Secure-handoff_session=[\w-]{43}; Max-Age=28800; Path=\/team; HttpOnly; Secure; SameSite=Strict$/, 'below a path it is for that path alone, which __Host- forbids')
 })
 
 t.test('the sign-in says whose service it is', async t => {
