@@ -44,7 +44,10 @@ export const web: readonly Mutated[] = [
       ['one.record.createdAt !== seen.createdAt ||', ''],
       ['(seen.digest !== undefined && one.digest !== seen.digest)', 'false'],
       ['!standing.has(error.code)) throw error', 'standing.has(error.code)) throw error'],
-      ["typeof at === 'string' ? Date.parse(at) : NaN", "typeof at === 'string' ? Date.parse(at) : 0"],
+      [
+        "typeof at === 'string' ? Date.parse(at) : NaN", "typeof at === 'string' ? Date.parse(at) : 0",
+        'no handoff was passed in 1970, so that time is of none either',
+      ],
       ['digest: isOurs ? text : null', 'digest: null'],
       ["note === '' && verdict === 'rejected'", "note === ''"],
       ['createdAt: isOurs ? createdAt : NaN', 'createdAt'],],
@@ -67,7 +70,7 @@ export const web: readonly Mutated[] = [
   },
   {
     file: 'src/web/people.ts',
-    tests: ['web/stray', 'web/session', 'web/console', 'web/forms', 'http/rate-limit'],
+    tests: ['web/forms', 'web/session', 'web/console', 'web/stray', 'web/ended', 'http/rate-limit'],
     changes: [
       ['refuseForeignForms(request, baseUrl())', ''],
       ["site === 'same-origin' || site === 'none'", "site !== 'cross-site'"],
@@ -89,9 +92,12 @@ export const web: readonly Mutated[] = [
   },
   {
     file: 'src/web/questions.ts',
-    tests: ['web/questions'],
+    tests: ['web/questions', 'web/session'],
     changes: [
-      ["one.record.extra.ask?.of === 'person' ? await", 'one.record.extra.ask !== undefined ? await'],
+      [
+        "one.record.extra.ask?.of === 'person' ? await", 'one.record.extra.ask !== undefined ? await',
+        'the line behind it leaves out again what isn’t for people: this one saves the read',
+      ],
       ["if (found === null) return refuse('not_asked')", "if (found === null) return refuse('content_changed')"],
       ["if (ask.id !== body.ask_id) return refuse('content_changed')", ''],
       ["if (request.isSentAgain && state === 'open') {", "if (request.isSentAgain && state !== 'open') {"],
@@ -113,7 +119,7 @@ export const web: readonly Mutated[] = [
       ["text === 'true' || text === 'false' ? { json: text }", '{ json: text } ? { json: text }'],
       ["? { json: text.trim() } : { fault: 'This is not a number", "? { json: text } : { fault: 'This is not a number"],
       ['&& !Array.isArray(value))', ')'],
-      ['if (!(error instanceof BodyError)) throw error', ''],
+      ['if (!(error instanceof BodyError)) throw error', '', 'nothing else is thrown there, as far as we know'],
     ],
   },
   {
@@ -150,7 +156,7 @@ export const web: readonly Mutated[] = [
   },
   {
     file: 'src/web/console-handoffs.ts',
-    tests: ['web/console-handoffs', 'web/console'],
+    tests: ['web/console-handoffs', 'web/console', 'web/session'],
     changes: [
       ['if (length > reasonRules.maxLength) {', 'if (length >= reasonRules.maxLength) {'],
       ["textOf(request.body, 'force') === '1'", "textOf(request.body, 'force') !== '1'"],

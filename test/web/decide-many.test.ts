@@ -164,6 +164,23 @@ t.test('what the list shows whole is decided on by the digest of that, whatever 
   for (const one of [id, other]) await call('alice', 'POST', `/api/cancel/${one}`)
 })
 
+t.test('what needs no decision is another handoff; where one fails by a fault of the service, its page says so, and the others stand', async t => {
+  const carol = await personWith(service, secrets.approver)
+  const plain = await pass({ to: 'broken' })
+  const none = await send(secrets.approver, 'approve', [`${plain} 1 `])
+  t.match([none.statusCode, textOf(none.body)], [409, /another handoff has its id now/])
+  const [key] = await redis.keys(`${service.prefix}:*:broken`)
+  const [fine, faulty] = [await asked(service), await pass({ to: 'broken', require_human: true })]
+  const boxes = await boxesOf(carol, '/approvals?tab=approvals')
+  // Its approval would put it into the inbox.
+  await redis.set(key!, 'not an inbox')
+  const { statusCode, body } = await send(secrets.approver, 'approve', [...boxes.values()])
+  t.match([statusCode, textOf(body)], [500, /The service failed Check whether your decision was recorded/])
+  await redis.del(key!)
+  t.strictSame([(await approvalOf(fine)).state, (await approvalOf(faulty)).state], ['approved', 'waiting'])
+  for (const id of [plain, faulty]) await call('alice', 'POST', `/api/cancel/${id}`)
+})
+
 t.test('after a decision on a part of the list, the way leads back to that part', async t => {
   const id = await asked(service, 'x')
   const carol = await personWith(service, secrets.approver)

@@ -126,7 +126,8 @@ t.test('without a schema, and with one that is no form, there is one field', asy
     const { statusCode, body } = await carol(page)
     t.strictSame([statusCode, drawn(body)], [200, ['textarea whole']], JSON.stringify(schema).slice(0, 60))
     for (const wrong of ['', '[]', '1', '{"a":1', '{"a":1},"b":{}', `{"a":${'['.repeat(200)}${']'.repeat(200)}}`]) {
-      t.equal((await carol(`${page}/answer`, { ask_id: askId, whole: wrong })).statusCode, 400, wrong.slice(0, 20))
+      const { statusCode, body } = await carol(`${page}/answer`, { ask_id: askId, whole: wrong })
+      t.match([statusCode, body], [400, 'id="whole-problem"'], `${wrong.slice(0, 20)}: the form says what is wrong with it`)
     }
     t.equal((await read()).state, 'open')
   }
@@ -271,6 +272,7 @@ t.test('an answer is for the question that was shown, and only while it is open'
   await refusals(403, /You ask this yourself/, { ask_id: askId }, bob)
   await call('approver', 'POST', `/api/answer/${id}`, { ask_id: askId, answer: {} })
   await refusals(409, /You answered this/)
+  await refusals(409, /You answered this/, { ask_id: askId, f0: '' })
   const next = (await call('bob', 'POST', `/api/ask/${id}`, { question: 'And then?' })).json()
   await refusals(409, /another question.*And then\?/)
   await call('bob', 'POST', `/api/done/${id}`, { output: {} })
@@ -332,6 +334,7 @@ t.test('what no person is asked has no page of a question', async t => {
   const plain = await caught()
   t.equal((await carol(`/approvals/${plain}`)).statusCode, 409)
   t.equal((await carol('/approvals/nothing/answer', { ask_id: 'x', f0: 'x' })).statusCode, 404)
+  t.equal((await carol(`/approvals/${await service.pass({ require_human: true })}/answer`, { ask_id: 'x', f0: 'x' })).statusCode, 404, 'nor is there one where a decision is asked')
   const { page, askId, read } = await ask()
   for (const headers of [{}, { 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example' }]) {
     t.equal((await service.app.inject(form(`${page}/answer`, { ask_id: askId, f0: 'x' }, headers as Record<string, string>))).statusCode, 403, 'nor is a form from another site taken')

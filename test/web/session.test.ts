@@ -111,6 +111,14 @@ t.test('who signs in again comes back to the same tab, filters and part', async 
   }
 })
 
+t.test('a link from another site loads the page once more, since only then its cookie comes; without a session that is over', async t => {
+  const from = { 'sec-fetch-site': 'cross-site' }
+  const first = await app.inject({ url: '/approvals?q=x', headers: from })
+  t.match([first.statusCode, first.body], [200, /content="0; url=\/approvals\?q&#61;x"/])
+  const ended = await app.inject({ url: '/approvals?q=x', headers: { ...from, cookie: 'handoff_session=x' } })
+  t.match([ended.statusCode, ended.headers.location], [303, '/approvals/sign-in?next=%2Fapprovals%3Fq%3Dx&ended=1'])
+})
+
 t.test('a forged, expired or signed-out cookie opens no session', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
