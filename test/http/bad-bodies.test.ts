@@ -218,6 +218,14 @@ t.test('lengths are in characters, and null means absent', async t => {
   isProblem(t, await beat(await service.caught(), { message: '😀'.repeat(1001) }), 400, 'invalid_request')
 })
 
+t.test('a percent is shown as it came, but a long one as the number that was checked: it is never above 100', async t => {
+  const id = await service.caught()
+  for (const [given, shown] of [['50.0', '50.0'], [`100.${'0'.repeat(20)}1`, '100']] as const) {
+    t.equal((await call('bob', 'POST', `/api/heartbeat/${id}`, `{"progress":{"percent":${given}}}`)).statusCode, 200, given)
+    t.match((await call('alice', 'GET', `/api/status/${id}`)).body, `"percent":${shown},`, given)
+  }
+})
+
 t.test('heartbeats need the scope catch and a well-formed Idempotency-Key', async t => {
   const id = await service.caught()
   for (const path of ['heartbeat', 'fail', 'decline', 'cancel', 'reissue']) {

@@ -4,6 +4,7 @@ import { isProblem } from '../helpers/problems.ts'
 import { agentOf, eras, told, toolNames, toolOperations } from '../helpers/mcp.ts'
 import type { Agent, Result } from '../helpers/mcp.ts'
 import { bearer, newKey } from '../helpers/stored-keys.ts'
+import { until } from '../helpers/until.ts'
 
 /** The tools, by real clients of both kinds: those of 2026-07-28, and those that begin with a handshake. */
 
@@ -61,6 +62,15 @@ for (const era of eras) {
     t.match(told(await alice.call('handoff_decline', { id: declined, reason: 'r', ...key })), { status: 'declined' })
     t.match(told(await alice.call('handoff_cancel', { id: await held(alice), reason: 'r', ...key })), { status: 'caught', cancel_requested_at: String })
     t.match(told(await alice.call('handoff_cancel', { id: await held(alice), force: true })), { status: 'cancelled' })
+
+    const asking = told(await bob.call('handoff_catch', { id: await passed(alice) })).handoff_id
+    const asked = bob.call('handoff_ask', { id: asking, question: 'Which one?', of: 'passer', wait: 30 })
+    const open = await until(async () => {
+      const answer = await alice.call('handoff_asked', { id: asking })
+      return answer.isError === true ? null : told(answer)
+    })
+    t.match(told(await alice.call('handoff_answer', { id: asking, ask_id: open.ask_id, answer: { one: 1 } })), { state: 'answered' })
+    t.match(told(await asked), { ask_id: open.ask_id, state: 'answered', answer: { one: 1 } }, 'a question that waits comes back with its answer')
   })
 
   t.test(`${era}: a refusal is a tool error with the problem`, async t => {

@@ -54,6 +54,8 @@ t.test('each operation is counted once, under its route, status and transition',
   for (let i = 0; i < 2; i++) await call('alice', 'POST', '/api/pass', { task: 't' }, key)
   const id = await one()
   for (let i = 0; i < 2; i++) t.equal((await call('bob', 'GET', `/api/catch/${id}`, undefined, key)).statusCode, 200)
+  await call('alice', 'POST', '/api/pass', { task: 't', to: 'box' })
+  for (let i = 0; i < 2; i++) t.equal((await call('bob', 'POST', '/api/catch', { inbox: 'box' }, key)).json().items.length, 1)
   isProblem(t, await call('alice', 'GET', `/api/catch/${id}`), 409, 'already_caught')
   isProblem(t, await call('alice', 'POST', `/api/done/${id}`, {}), 403, 'not_the_catcher')
   for (let i = 0; i < 2; i++) t.equal((await call('bob', 'POST', `/api/done/${id}`, {}, key)).statusCode, 200)
@@ -68,8 +70,8 @@ t.test('each operation is counted once, under its route, status and transition',
   isProblem(t, await call('approver', 'GET', `/api/catch/${rejected}`), 403, 'insufficient_scope')
   const after = await scrape(app)
   t.strictSame(grown(before, after, /^handoff_transitions/), {
-    'handoff_transitions_total{to="pending"}': 5,
-    'handoff_transitions_total{to="caught"}': 1,
+    'handoff_transitions_total{to="pending"}': 6,
+    'handoff_transitions_total{to="caught"}': 2,
     'handoff_transitions_total{to="done"}': 1,
     'handoff_transitions_total{to="rejected"}': 1,
   })
@@ -77,11 +79,11 @@ t.test('each operation is counted once, under its route, status and transition',
     ['not_the_catcher', 'self_approval', 'already_caught', 'already_done', 'not_caught', 'approval_required', 'rejected', 'already_decided']
       .map(code => [`handoff_conflicts_total{code="${code}"}`, 1])))
   t.strictSame(grown(before, after, /^http_request_duration_seconds_count\{.*route="\/api/), Object.fromEntries(([
-    ['POST', '/api/pass', 201, 6], ['GET', '/api/catch/:id', 200, 2], ['GET', '/api/catch/:id', 403, 1], ['GET', '/api/catch/:id', 409, 3],
+    ['POST', '/api/pass', 201, 7], ['POST', '/api/catch', 200, 2], ['GET', '/api/catch/:id', 200, 2], ['GET', '/api/catch/:id', 403, 1], ['GET', '/api/catch/:id', 409, 3],
     ['POST', '/api/done/:id', 200, 2], ['POST', '/api/done/:id', 403, 1], ['POST', '/api/done/:id', 409, 2],
     ['POST', '/api/approve/:id', 403, 1], ['POST', '/api/approve/:id', 409, 1], ['POST', '/api/reject/:id', 200, 1],
   ] as const).map(([method, route, status, count]) => [`http_request_duration_seconds_count{method="${method}",route="${route}",status_code="${status}"}`, count])))
-  t.equal(grown(before, after, /call_duration_seconds_count\{script="pass"\}/)['handoff_redis_call_duration_seconds_count{script="pass"}'], 6)
+  t.equal(grown(before, after, /call_duration_seconds_count\{script="pass"\}/)['handoff_redis_call_duration_seconds_count{script="pass"}'], 7)
   t.ok(sum(after, /^handoff_redis_call_duration_seconds_sum\{script="pass"\}/) > 0)
 })
 

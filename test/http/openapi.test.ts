@@ -60,11 +60,32 @@ t.test('the document is valid OpenAPI 3.1', async t => {
   t.strictSame(Object.keys(document.paths['/api/batch'].post.responses['200'].headers), ['Retry-After', 'RateLimit', 'RateLimit-Policy'], 'so does a batch that the limit ended')
 })
 
+/** How an operation answers where it succeeds, if not with 200 alone. */
+const successes = [
+  'ask 201', 'cancel 200 202', 'createWebhook 201', 'deleteFile 204', 'deleteSchedule 204', 'deleteWebhook 204', 'makeFile 201', 'pass 201', 'putSchedule 200 201', 'reissue 201', 'replayWebhook 202',
+  'runSchedule 201', 'testWebhook 202'
+]
+
+t.test('each operation lists its successes, and continues the trace that it says it answers', async t => {
+  const listed = operationsOf(document).map(([, , { operationId, responses }]) => [operationId, ...Object.keys(responses).filter(status => status < '400')].join(' '))
+  t.strictSame(listed.filter(text => !/^\w+ 200$/.test(text)).sort(), successes)
+  const traced = operationsOf(document).filter(([, , { responses }]) => responses['200']?.headers?.traceparent !== undefined)
+  const resuming = routes.filter(({ method, config }) => method !== 'HEAD' && config !== undefined && 'resumesTrace' in config)
+  t.strictSame(resuming.map(({ url }) => url.replace(/:(\w+)/g, '{$1}')).sort(), traced.map(([, path]) => path).sort())
+})
+
 t.test('each operation lists every refusal that its state may have', async t => {
   const listed = new Map(operationsOf(document).map(([, , { operationId, responses }]) => [operationId as string, JSON.stringify(responses)]))
   for (const [name, { refusals }] of Object.entries(operations)) {
     for (const code of Object.values(refusals)) t.match(listed.get(name), `"code":"${code}"`, `${name}: ${code}`)
   }
+  // Scripts name some of these otherwise, and the others come from no script.
+  for (const [name, ...codes] of [
+    ['pass', 'idempotency_key_reused', 'unknown_parent', 'hop_limit', 'loop_detected', 'unknown_handoff', 'file_missing', 'result_schema_too_slow', 'too_many_live'],
+    ['catchNext', 'idempotency_key_reused', 'not_addressee'], ['createWebhook', 'too_many_webhooks', 'not_addressee', 'events_off'], ['events', 'events_off'],
+    ['done', 'file_missing', 'result_invalid', 'result_schema_too_slow'], ['ask', 'result_schema_too_slow'], ['answer', 'result_invalid', 'result_schema_too_slow'],
+  ] as const) for (const code of codes) t.match(listed.get(name), `"code":"${code}"`, `${name}: ${code}`)
+  t.notMatch(listed.get('cancel'), '"code":"cancelled"', 'that is how a cancel succeeds')
 })
 
 t.test('every example satisfies its schema, and every schema is valid', async t => {

@@ -11,6 +11,7 @@ import { KeyNames } from '../../src/store/key-names.ts'
 import type { Requester } from '../../src/store/requester.ts'
 import { testApp } from '../helpers/app.ts'
 import { fewAtATime } from '../helpers/few.ts'
+import { grown, scrape } from '../helpers/metrics.ts'
 import { patiently } from '../helpers/patiently.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { grantOf } from '../helpers/stored-keys.ts'
@@ -18,7 +19,7 @@ import { until } from '../helpers/until.ts'
 
 /** What operators do to many handoffs at once. Each subtest has a tenant of its own, with an agent and an operator. */
 
-const tenants = ['redrive', 'filters', 'many', 'twice', 'back', 'purge', 'bad', 'race', 'away', 'ended', 'late', 'timed', 'wide', 'narrow']
+const tenants = ['redrive', 'filters', 'many', 'twice', 'skips', 'back', 'purge', 'bad', 'race', 'away', 'ended', 'late', 'timed', 'wide', 'narrow']
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['olga', ['operate']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -58,6 +59,7 @@ t.test('redrive reissues as the passer would, the earliest end first', async t =
   const ids: string[] = []
   for (let n = 0; n < 3; n++) { await at(n); ids.push(await fail({ to: 'work', labels: { n: String(n) } })) }
   await pass({ to: 'work', expires_in: 5 })
+  const before = await scrape(app)
   t.strictSame(await operator.post('/api/redrive', { limit: 2 }), { reissued: 2, skipped: 0, more: true })
   t.strictSame(await failed(), [ids[2]])
   const next = await status((await status(ids[0]!)).reissued_as as string)
@@ -65,6 +67,9 @@ t.test('redrive reissues as the passer would, the earliest end first', async t =
   t.match((await as('redrive').ask('GET', '/api/handoffs?passed_by=ann&inbox=work')).json().items.length, 3, 'by the same passer')
   t.strictSame(await operator.post('/api/redrive'), { reissued: 1, skipped: 0, more: false })
   t.strictSame(await operator.post('/api/redrive'), { reissued: 0, skipped: 0, more: false }, 'again, nothing is left')
+  t.strictSame(grown(before, await scrape(app), /^handoff_(transitions|reissued)/), {
+    'handoff_transitions_total{to="pending"}': 3, 'handoff_reissued_total{because="requested"}': 3
+  })
   t.match(logged('redrive'), [{ operator: 'olga', tenant: 'redrive', limit: 2, changed: 2 }, { operator: 'olga', changed: 1 }])
   t.equal(logged('redrive').length, 2, 'a call that changed nothing isn’t logged')
 })
@@ -120,6 +125,20 @@ t.test('two redrives and their passer at once: one successor each', async t => {
   t.strictSame([one.more, other.more], [false, false])
   t.equal(new Set(own.map(({ handoff_id: id }) => id)).size, 40)
   t.equal((await ask('GET', '/api/handoffs?limit=100')).json().items.length, 40)
+})
+
+t.test('what its passer reissues meanwhile is skipped, and not counted as reissued', async t => {
+  const { fail, post } = as('skips')
+  const [own] = [await fail(), await fail()]
+  const { page } = store.lists
+  t.intercept(store.lists, 'page', {
+    value: async (...args: Parameters<typeof page>) => {
+      const found = await page.apply(store.lists, args)
+      await post(`/api/reissue/${own}`)
+      return found
+    }
+  })
+  t.strictSame(await as('skips', 'olga').post('/api/redrive'), { reissued: 1, skipped: 1, more: false })
 })
 
 t.test('an id that came back: what somebody is at work on isn’t taken away', async t => {

@@ -28,7 +28,7 @@ t.test('the catch answer and approvals show the schema literally', async t => {
 t.test('a done with an invalid output is refused, after all checks of state, and changes nothing', async t => {
   const id = await caught(service)
   const before = await service.dump()
-  for (const [body, pointer] of [[{ output: { sum: 2 } }, '/output/sum'], [{}, '/output/sum'], [undefined, '/output/sum'], [{ output: { sum: 'x' } }, '/output/sum']] as const) {
+  for (const [body, pointer] of [[{ output: { sum: 2 } }, '/output/sum'], [{}, '/output/sum'], [undefined, '/output/sum'], [{ output: null }, '/output/sum'], [{ output: { sum: 'x' } }, '/output/sum']] as const) {
     t.match(isProblem(t, await service.call('bob', 'POST', `/api/done/${id}`, body), 422, 'result_invalid').errors, [{ pointer }])
   }
   isProblem(t, await service.call('alice', 'POST', `/api/done/${id}`, { output: { sum: 2 } }), 403, 'not_the_catcher')

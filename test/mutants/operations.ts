@@ -3,7 +3,7 @@ import type { Mutated } from '../mutants.ts'
 export const operations: readonly Mutated[] = [
   {
     file: 'src/operations/admit.ts',
-    tests: ['http/admission', 'http/batch', 'http/mcp', 'http/operating', 'web/forms'],
+    tests: ['http/admission', 'http/batch', 'http/mcp', 'http/wait'],
     changes: [
       ['requireScope(incoming.caller, this.#scope)\n', ''],
       ['const pending = limit.spend()', 'const pending = undefined as void | Promise<void>'],
@@ -24,9 +24,7 @@ export const operations: readonly Mutated[] = [
   },
   {
     file: 'src/operations/operation.ts',
-    tests: [
-      'http/metrics', 'http/operate', 'http/openapi', 'http/batch', 'http/admission', 'http/operating', 'http/logs',
-    ],
+    tests: ['http/metrics', 'http/openapi', 'http/batch'],
     changes: [
       ['return replayed ? stays : { to: [to], ids: [id] }', 'return { to: [to], ids: [id] }'],
       ['moved: replayed ? stays : change', 'moved: change'],
@@ -42,8 +40,8 @@ export const operations: readonly Mutated[] = [
   {
     file: 'src/operations/lifecycle.ts',
     tests: [
-      'http/status', 'http/pass', 'http/idempotency', 'http/metrics', 'http/traces', 'http/batch', 'http/openapi',
-      'http/mcp', 'state-machine',
+      'http/metrics', 'http/openapi', 'http/bad-bodies', 'http/pass', 'http/traces', 'http/result-schema', 'http/mcp',
+      'http/asks', 'http/operate',
     ],
     changes: [
       ["replayed ? stays : { to: ['pending'], ids: [made] }, made }", "{ to: ['pending'], ids: [made] }, made }"],
@@ -94,9 +92,7 @@ export const operations: readonly Mutated[] = [
   },
   {
     file: 'src/operations/inboxes.ts',
-    tests: [
-      'http/inboxes', 'http/several-inboxes', 'http/inbox-settings', 'http/mcp', 'http/traces', 'http/metrics',
-    ],
+    tests: ['http/inboxes', 'http/metrics', 'http/traces', 'http/mcp', 'http/inbox-settings', 'http/workers'],
     changes: [
       ['await after.complete(caller.tenant, taken.items, requester)\n', ''],
       ['take(call, call.body.max ?? 1)', 'take(call, call.body.max ?? 10)'],

@@ -29,7 +29,7 @@ export const webhooks: readonly Mutated[] = [
   },
   {
     file: 'src/webhooks/post.ts',
-    tests: ['webhooks/deliveries', 'webhooks/messages', 'webhooks/people'],
+    tests: ['webhooks/people', 'http/webhooks', 'webhooks/deliveries'],
     changes: [
       ["if (format === 'mail') return this.#mail", "if (format !== 'mail') return this.#mail"],
       ["if (!Object.hasOwn(chatMessages, format)) return notSent('unknown_format')", ''],
@@ -41,9 +41,7 @@ export const webhooks: readonly Mutated[] = [
   },
   {
     file: 'src/webhooks/sender.ts',
-    tests: [
-      'webhooks/deliveries', 'webhooks/schedule', 'webhooks/targets', 'http/webhooks', 'webhooks/messages',
-    ],
+    tests: ['webhooks/schedule', 'webhooks/targets', 'http/webhooks', 'webhooks/deliveries'],
     changes: [
       ['if (fault !== null) throw new TargetRefused(fault)', ''],
       ['this.#targets.checkLiteral(url)\n', ''],
@@ -70,7 +68,7 @@ export const webhooks: readonly Mutated[] = [
   },
   {
     file: 'src/webhooks/permits.ts',
-    tests: ['webhooks/deliveries'],
+    tests: ['webhooks/permits', 'webhooks/deliveries'],
     changes: [
       ['Math.min(wanted, this.#free(tenant, wake))', 'wanted'],
       ['if (this.#waiting.delete(tenant)) this.#waiting.set(tenant, waiting)', ''],

@@ -9,7 +9,6 @@ import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { pauses } from '../../src/webhooks/sender.ts'
-import { Permits } from '../../src/webhooks/permits.ts'
 import { timeRun } from '../helpers/clock.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { receiver } from '../helpers/receiver.ts'
@@ -476,6 +475,29 @@ t.test('webhooks that have nothing to send cost one reading call a tenant, howev
   t.ok(timeRun() - began < 2500, 'at once, and not in the round of every five seconds')
 })
 
+t.test('a message of no tenant, which may stand for lost ones, has all looked at in the next round', async t => {
+  const { app, store } = await webhookApp(t, {}, {}, false)
+  const webhooks = store.webhooks!
+  const [tenants, take] = [webhooks.tenants.bind(webhooks), store.takeDelivering.bind(store)]
+  let [looks, rounds] = [0, 0]
+  webhooks.tenants = async (...call) => {
+    looks++
+    return await tenants(...call)
+  }
+  store.takeDelivering = async (...call) => {
+    rounds++
+    return await take(...call)
+  }
+  app.deliverer!.start()
+  for (let n = 0; n < 4; n++) {
+    const [before, begun] = [looks, rounds]
+    await webhooks.notify()
+    await until(() => looks > before)
+    // The first one may come before the subscription does. One round may begin while a message is on its way.
+    if (n > 0) t.ok(rounds - begun <= 3, `looked at in round ${rounds - begun}, and not only in the one of every five seconds`)
+  }
+})
+
 t.test('what a tenant changes has no other tenant’s webhooks looked at', async t => {
   const { make, store } = await webhookApp(t)
   const { url } = await receiver(t)
@@ -537,51 +559,6 @@ t.test('a tenant’s slow receivers, of however many webhooks, take a share of t
   slow.answer = response => response.writeHead(200).end()
   for (const response of open) response.writeHead(200).end()
   await until(() => slow.got.length === 20 * 12)
-})
-
-t.test('permits go to tenants in turn, within each to who waits in turn, and each tenant has some', t => {
-  const permits = new Permits({ total: 6, each: 0, shared: 4, always: 1 })
-  const given: string[] = []
-  const take = (tenant: string, webhook: string, wanted = 1) => {
-    const wake = () => { if (permits.take(tenant, wanted, wake) > 0) given.push(`${tenant} ${webhook}`) }
-    wake()
-  }
-  const holder = { one: () => {}, other: () => {}, third: () => {} }
-  const giveBack = (tenant: keyof typeof holder, count: number) => permits.giveBack(tenant, count, holder[tenant])
-  t.equal(permits.take('one', 10, holder.one), 4, 'a tenant’s share')
-  t.equal(permits.take('other', 10, holder.other), 2, 'what is left')
-  t.equal(permits.take('third', 10, holder.third), 1, 'always')
-  for (const webhook of ['a', 'b', 'c']) take('one', webhook)
-  take('other', 'd')
-  take('other', 'e')
-  t.strictSame(given, [])
-  giveBack('one', 1)
-  t.strictSame(given, [], 'with the third’s there are as many as may be')
-  giveBack('third', 1)
-  t.strictSame(given, ['one a'])
-  giveBack('one', 2)
-  t.strictSame(given, ['one a', 'other d', 'one b'])
-  giveBack('other', 2)
-  t.strictSame(given, ['one a', 'other d', 'one b', 'other e', 'one c'])
-  t.end()
-})
-
-t.test('a webhook has some permits, however many the others of its tenant hold', t => {
-  const permits = new Permits({ total: 100, each: 2, shared: 5, always: 2 })
-  const [first, second, third] = [() => {}, () => {}, () => {}]
-  t.equal(permits.take('one', 10, first), 7, 'its own, and all that are shared')
-  t.equal(permits.take('one', 10, second), 2)
-  t.equal(permits.take('one', 10, third), 2)
-  t.equal(permits.take('one', 10, third), 0)
-  let woken = 0
-  const waits = () => { woken += permits.take('one', 10, waits) }
-  t.equal(permits.take('one', 1, second), 0)
-  permits.take('one', 0, second)
-  waits()
-  t.equal(woken, 2)
-  permits.giveBack('one', 3, first)
-  t.equal(permits.take('one', 10, second), 3, 'what was shared is free again')
-  t.end()
 })
 
 /** Calls this with each call of a script from now on. */

@@ -83,6 +83,7 @@ t.test('Slack: text is plain, and what may have markup is escaped', async t => {
   }
   const odd = summaryOf('handoff.passed', { handoff_id: 'a>b|c&d' }, null, base)
   t.match(JSON.parse(slackMessage(odd).body).blocks[1].text.text, /handoffs\/a%3Eb%7Cc&amp;d\|Open it>$/)
+  t.match(JSON.parse(slackMessage({ ...odd, title: '<!here> & more' }).body).text, /^&lt;!here&gt; &amp; more: <https/, 'and so would a title be')
 })
 
 t.test('Teams: a card without markup in it', async t => {
