@@ -2,6 +2,7 @@ import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { bearer, newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 import { timed } from '../helpers/waits.ts'
 import { tagOf } from '../../src/core/ids.ts'
@@ -279,6 +280,8 @@ t.test('the passer is asked', async t => {
   isProblem(t, await call('approver', 'GET', '/api/asks?of=passer'), 403, 'insufficient_scope')
   isProblem(t, await call('alice', 'GET', '/api/asks'), 403, 'insufficient_scope')
   t.equal((await asked(id, 'alice')).statusCode, 200)
+  const { key } = await newKey(one.store.keyRecords, { agent: 'alice', scopes: ['pass'] })
+  t.match((await call(null, 'GET', `/api/ask/${id}`, undefined, bearer(key))).json(), { ask_id: askId, state: 'open' }, 'who passes needs no other scope')
   isProblem(t, await answer(id, askId, {}, 'approver'), 403, 'insufficient_scope')
   t.match(isProblem(t, await answer(id, askId, {}, 'bob'), 403, 'not_the_passer').detail, /may answer it/)
   isProblem(t, await answer(id, askId, {}, 'foreignAlice'), 404, 'not_found')
@@ -392,7 +395,7 @@ t.test('pages of the list, the oldest first, with filters', async t => {
   const service = await testApp(t, {}, options)
   const { at, caught, ask, list, call } = work(service)
   const ids: string[] = []
-  for (let n = 0; n < 7; n++) {
+  for (let n = 0; n < 21; n++) {
     await at(60_000 + n)
     const id = await caught({ to: n % 2 === 0 ? 'even' : 'odd', labels: { n: String(n) } })
     await ask(id, { question: `q${n} ${'x'.repeat(1200)}` })
@@ -401,12 +404,13 @@ t.test('pages of the list, the oldest first, with filters', async t => {
   const found: string[] = []
   let cursor: string | null = ''
   while (cursor !== null) {
-    const { items, next_cursor: next }: { items: Array<{ handoff_id: string }>, next_cursor: string | null } = (await call('approver', 'GET', `/api/asks?limit=3${cursor === '' ? '' : `&cursor=${cursor}`}`)).json()
+    const { items, next_cursor: next }: { items: Array<{ handoff_id: string }>, next_cursor: string | null } = (await call('approver', 'GET', `/api/asks?limit=9${cursor === '' ? '' : `&cursor=${cursor}`}`)).json()
     found.push(...items.map(item => item.handoff_id))
     cursor = next
   }
   t.strictSame(found, ids)
-  t.strictSame((await list('approver', '&inbox=odd')).map(item => item.handoff_id), [ids[1], ids[3], ids[5]])
+  t.equal((await call('approver', 'GET', '/api/asks')).json().items.length, 20, 'by default 20')
+  t.strictSame((await list('approver', '&inbox=odd')).map(item => item.handoff_id), ids.filter((_, n) => n % 2 === 1))
   t.strictSame((await list('approver', '&labels=n:4')).map(item => item.handoff_id), [ids[4]])
   t.equal([...(await list())[0]!.question as string].length, 1000, 'a long question is cut')
   t.strictSame(await list('foreignApprover'), [])

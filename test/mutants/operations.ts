@@ -92,7 +92,9 @@ export const operations: readonly Mutated[] = [
   },
   {
     file: 'src/operations/inboxes.ts',
-    tests: ['http/inboxes', 'http/metrics', 'http/traces', 'http/mcp', 'http/inbox-settings', 'http/workers'],
+    tests: [
+      'http/inboxes', 'http/metrics', 'http/traces', 'http/mcp', 'http/inbox-settings', 'http/workers', 'http/after',
+    ],
     changes: [
       ['await after.complete(caller.tenant, taken.items, requester)\n', ''],
       ['take(call, call.body.max ?? 1)', 'take(call, call.body.max ?? 10)'],
@@ -121,7 +123,7 @@ export const operations: readonly Mutated[] = [
   },
   {
     file: 'src/operations/approvals.ts',
-    tests: ['http/approvals', 'http/approvals-decide', 'http/labels', 'web/decide-many'],
+    tests: ['http/approvals', 'http/approvals-decide', 'http/metrics', 'web/forms', 'http/labels', 'http/inboxes'],
     changes: [
       ['items: items.filter(({ record }) => isAddressed(caller, record)) }', 'items }'],
       ['const wanted = { inbox, labels: labelsOf(query) }', 'const wanted = { labels: labelsOf(query) }'],
@@ -149,7 +151,7 @@ export const operations: readonly Mutated[] = [
   },
   {
     file: 'src/operations/webhooks.ts',
-    tests: ['http/webhooks', 'webhooks/messages', 'http/labels', 'webhooks/people'],
+    tests: ['http/webhooks', 'webhooks/people', 'http/labels'],
     changes: [
       ['types: types == null ? null :', 'types: types != null ? null :'],
       ['inbox: inbox ?? null,', 'inbox: null,'],
