@@ -116,3 +116,24 @@ t.test('heartbeats are due from when the catch was sent: its answer may have bee
   Date.now = () => now() + 5000
   t.ok(lease.isLost())
 })
+
+t.test('each heartbeat that got through counts from when it was sent, and one that didn’t is tried again soon', async t => {
+  const { now } = Date
+  t.teardown(() => { Date.now = now })
+  let beats = 0
+  const heartbeat = async () => {
+    if (++beats === 2) throw new HandoffError('connection_failed')
+    return { work_expires_at: null }
+  }
+  const lease = new Lease({ heartbeat } as never, { handoff_id: 'x', heartbeat_within: 60 } as never, moment())
+  t.teardown(() => lease.close())
+  Date.now = () => now() + 40_000
+  await lease.heartbeat()
+  Date.now = () => now() + 90_000
+  t.notOk(lease.isLost(), '60 s after the catch, but not after the heartbeat')
+  // The regular one, which is due since, fails. A second later it is tried again, and not after the third of a minute.
+  await until(() => beats >= 2)
+  Date.now = () => now() + 91_500
+  await until(() => beats >= 3, 10_000)
+  t.notOk(lease.isLost())
+})

@@ -101,6 +101,17 @@ t.test('of any number a hundred are asked for at a time, by four requests at mos
   haveEnded = true
   t.strictSame((await found).map(({ handoff_id: id, status }) => [id, status]), ids.map(id => [id, 'done']))
   t.ok(most > 1 && most <= 4, `${most} at once`)
+  t.ok(asked.every(({ ids }) => ids.length <= 100), 'no request has more than the service takes')
+})
+
+t.test('waitFor pauses too where it is answered early, and takes a status that it doesn’t know for an end if the answer says when', async t => {
+  const times: number[] = []
+  const baseUrl = await serve(t, (_, response) => {
+    times.push(performance.now())
+    response.end(JSON.stringify(times.length < 4 ? { handoff_id: 'x', status: 'pending' } : { handoff_id: 'x', status: 'vanished', ended_at: 'then' }))
+  })
+  t.match(await new HandoffClient({ baseUrl, key: 'k'.repeat(16) }).waitFor('x', 'done'), { status: 'vanished' })
+  for (const [n, at] of times.slice(1).entries()) t.ok(at - times[n]! > 150, `${at - times[n]!} ms`)
 })
 
 t.test('an error ends all of its requests', async t => {

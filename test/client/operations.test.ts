@@ -162,7 +162,7 @@ t.test('where it is and who asks', async t => {
     delete process.env.HANDOFF_KEY
   })
   t.match(await new HandoffClient().inbox('x'), { pending: 0 })
-  for (const baseUrl of ['nonsense', 'ftp://x', 'http://user:password@x']) t.throws(() => new HandoffClient({ baseUrl }), TypeError, baseUrl)
+  for (const baseUrl of ['nonsense', 'ftp://x', 'http://user:password@x', 'http://user@x', 'http://:password@x']) t.throws(() => new HandoffClient({ baseUrl }), TypeError, baseUrl)
   t.throws(() => new HandoffClient({ key: 'two\nlines' }), TypeError)
 })
 

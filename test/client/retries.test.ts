@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
+import { backoff, retryPause } from '../../src/clients/typescript/clock.ts'
 import { HandoffClient } from '../../src/clients/typescript/index.ts'
 import { answering, proxy, serve, tenants } from '../helpers/client.ts'
 import type { Fate, Seen, Tenant } from '../helpers/client.ts'
@@ -30,6 +31,13 @@ async function behind (t: Test, fates: Fate[] | ((seen: Seen, index: number) => 
 }
 
 const keyless = ['/api/cancel', '/api/reissue', '/api/heartbeat', '/api/status', '/api/inboxes', '/api/approv', '/api/reject', '/api/batch']
+
+t.test('pauses between attempts double, up to five seconds, of which half is random', async t => {
+  for (const [round, longest] of [[0, 100], [1, 200], [5, 3200], [6, 5000], [1000, 5000]] as const) {
+    const pauses = Array.from({ length: 20 }, () => backoff(round))
+    t.ok(pauses.every(pause => pause >= longest / 2 && pause <= longest) && new Set(pauses).size > 1, `${round}: ${pauses}`)
+  }
+})
 
 t.test('an answer that is lost, after the service has acted, is asked for again, at every operation', async t => {
   const asked = new Set<string>()
@@ -58,6 +66,7 @@ t.test('an answer that is lost, after the service has acted, is asked for again,
   const approved = await carol.approvals.approve(other, { note: 'Go.' })
   t.match(approved, { handoff_id: other, status: 'pending', approval: { state: 'approved', decided_by: 'carol' } })
   t.strictSame(JSON.parse(approved.text), approved, 'its text too, though it was told as a refusal')
+  await t.rejects(client('approver').approvals.approve(other, { note: 'Go.' }), { code: 'already_decided' }, 'but what nothing was asked for before is refused')
   await bob.catch(other)
   const { handoff_id: again } = await alice.reissue(other)
   t.match(await client('alice').status(again), { attempt: 2 })
@@ -106,7 +115,8 @@ t.test('until retryFor is over', async t => {
   await t.rejects(through('alice', { retryFor: 0 }).pass({ task: 'x' }), { code: 'unavailable' })
   t.equal(seen.length, before + 1)
   const later = await behind(t, () => answering(503, '', { 'retry-after': '60' }))
-  await t.rejects(later.through('alice').pass({ task: 'x' }), { code: 'connection_failed', status: 503, retryAfter: 60 }, 'who is told to wait longer than it has gives up at once')
+  const atOnce = { signal: AbortSignal.timeout(5000) }
+  await t.rejects(later.through('alice').pass({ task: 'x' }, atOnce), { code: 'connection_failed', status: 503, retryAfter: 60 }, 'who is told to wait longer than it has gives up at once')
 })
 
 t.test('what it asks the service to wait is no time to ask for where nobody answers', async t => {
@@ -125,7 +135,7 @@ t.test('never on another 4xx', async t => {
 t.test('an answer that isn’t the service’s is an error that says so', async t => {
   const cases: Array<[status: number, body: string, detail: RegExp]> = [
     [502, '<html><h1>Bad Gateway</h1>', /status 502, text\/html, beginning "<html>/], [200, '', /empty/], [200, '<html>Sign in', /Sign in/],
-    [200, '5', /beginning "5"/], [404, 'not JSON', /not JSON/], [302, '', /status 302/], [200, '{"cut', /cut/],
+    [200, '5', /beginning "5"/], [404, 'not JSON', /not JSON/], [302, '', /status 302/], [301, '{}', /status 301/], [200, '{"cut', /cut/],
   ]
   const { through } = await behind(t, (_, index) => answering(...cases[index]!.slice(0, 2) as [number, string], { 'content-type': 'text/html', location: '/elsewhere', 'x-request-id': 'r7' }))
   for (const [status, , detail] of cases) {
@@ -137,7 +147,7 @@ t.test('a redirect, and the wrong one of http: and https:, are told in words', a
   let led = 0
   const elsewhere = await serve(t, (_, response) => { led++; response.end('{}') })
   const plain = await serve(t, (_, response) => response.writeHead(308, { location: `${elsewhere}/api/pass?token=secret` }).end())
-  const make = (baseUrl: string) => new HandoffClient({ baseUrl, key: 'k' })
+  const make = (baseUrl: string) => new HandoffClient({ baseUrl, key: 'k', retryFor: 0 })
   const redirected = await make(plain).pass({ task: 'x' }).catch((error: Error) => error.message)
   t.match(redirected, `status 308, a redirect to "${elsewhere}/api/pass", which isn’t followed: give the address that it leads to.`)
   t.notMatch(redirected, 'secret')
@@ -161,6 +171,43 @@ t.test('a clock that is set changes nothing about how long it is asked again', a
   t.equal(asked, 3)
 })
 
+t.test('a long wait is preceded by a short request where nothing was heard for a while, and by none soon after an answer', async t => {
+  const now = Date.now
+  t.teardown(() => { Date.now = now })
+  const asked: string[] = []
+  const fetch = async (url: string) => {
+    const { pathname } = new URL(url)
+    asked.push(pathname)
+    if (pathname === '/api/status/silent' && !asked.includes('/healthz')) await new Promise(() => {})
+    return new Response('{}')
+  }
+  const client = new HandoffClient({ baseUrl: 'http://127.0.0.1:1', key: 'k', fetch })
+  for (const later of [0, 16_000, 17_000, 40_000]) {
+    Date.now = () => now() + later
+    await client.status(String(later), { wait: 1 })
+  }
+  t.strictSame(asked, ['/api/status/0', '/healthz', '/api/status/16000', '/api/status/17000', '/healthz', '/api/status/40000'])
+  asked.length = 0
+  const steady = performance.now.bind(performance)
+  t.intercept(performance, 'now', { value: () => steady() + 16_000 })
+  Date.now = () => now() - 3600_000
+  await client.status('set-back', { wait: 1 })
+  t.strictSame(asked.splice(0), ['/healthz', '/api/status/set-back'], 'also by a clock that was set back')
+  await client.status('silent', { wait: 1, attemptTimeout: 10 })
+  t.strictSame(asked, ['/api/status/silent', '/healthz', '/api/status/silent'], 'and where the last attempt got no answer in time')
+})
+
+t.test('what the service waited, as it was asked to, is no time lost for another attempt', async t => {
+  let asked = 0
+  const fetch = async () => {
+    await sleep(300)
+    return new Response('{}', { status: asked++ === 0 ? 503 : 200 })
+  }
+  const client = new HandoffClient({ baseUrl: 'http://127.0.0.1:1', key: 'k', fetch, retryFor: 200 })
+  await client.status('x', { wait: 1 })
+  t.equal(asked, 2)
+})
+
 t.test('20 MB come whole, and so does what each has of it', async t => {
   const items = Array.from({ length: 10 }, (_, n) => ({ handoff_id: String(n), task: 'é'.repeat(1_000_000) }))
   const address = await serve(t, (_, response) => { response.end(JSON.stringify({ items })) })
@@ -169,6 +216,7 @@ t.test('20 MB come whole, and so does what each has of it', async t => {
 })
 
 t.test('a Retry-After of ten digits isn’t waited for', async t => {
+  t.strictSame([1, 3600, 3601, 9999999999].map(retryPause), [1000, 3600_000, 0, 0], 'nor any beyond an hour')
   const { through } = await behind(t, (_, index) => index % 2 === 0 ? answering(503, '', { 'retry-after': '9999999999' }) : 'pass')
   await t.rejects(through('alice').pass({ task: 'x' }), { code: 'connection_failed', status: 503, retryAfter: 9999999999 }, 'one call has no such time')
   const { handoff_id: id } = await through('alice').pass({ task: 'x', to: 'w' })
@@ -272,6 +320,7 @@ t.test('an attempt may take as long as it asks the service to wait, and more', a
   const alice = tenant().client('alice', { attemptTimeout: 900, retryFor: 0 })
   const { handoff_id: id } = await alice.pass({ task: 'x' })
   t.match(await alice.status(id, { wait: 1 }), { status: 'pending' })
+  t.match(await alice.status(id, { attemptTimeout: 2 ** 40 }), { status: 'pending' }, 'also longer than any timer lasts')
 })
 
 t.test('what waits for long is bounded by neither', async t => {

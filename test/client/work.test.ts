@@ -226,7 +226,8 @@ t.test('its signal takes no more, finishes what it has, and loses nothing that w
 t.test('it goes on through what may pass, and loses no answer', async t => {
   const lost = new Set<string>()
   const { pass, work, ended } = await worker(t, tenant(), ({ url, key }, index) => {
-    if (index < 3) return answering(index === 1 ? 500 : 503, 'not now')
+    if (index === 1) return answering(500, '{"code":"internal_error"}')
+    if (index < 3) return answering(503, 'not now')
     if (lost.has(`${url} ${key}`)) return 'pass'
     lost.add(`${url} ${key}`)
     return 'drop'
@@ -267,7 +268,7 @@ t.test('a wrong key ends it, after what it has is finished', async t => {
   finish()
   await rejected
   t.match(await alice.status(id!), { status: 'done' })
-  await t.rejects(alice.work('in', () => {}, { concurrency: 0 }), TypeError)
+  await t.rejects(alice.work('in', () => {}, { concurrency: 0, signal: AbortSignal.abort() }), TypeError)
 })
 
 t.test('a handoff that was taken from it, or that the handler has ended itself, doesn’t stop it', async t => {

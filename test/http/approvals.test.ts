@@ -126,7 +126,8 @@ t.test('after very many expired handoffs the list goes on, with a cursor', async
     ids.push(...items.map(({ handoff_id: id }: { handoff_id: string }) => id))
     sizes.push(items.length)
     cursor = next
-  } while (cursor !== null)
+    // A cursor that leads nowhere would go on for ever.
+  } while (cursor !== null && sizes.length < 9)
   t.strictSame(ids, [first, last])
   t.strictSame(sizes, [1, 0, 1], 'and one that has nothing goes on as well')
 })
@@ -145,7 +146,6 @@ t.test('pages are complete, in order, and stable while handoffs come and go', as
     for (let cursor = ''; ;) {
       const { items, next_cursor: next } = (await list(`?limit=${limit}${cursor}`)(service)).json()
       seen.push(...items.map(({ handoff_id: id }: { handoff_id: string }) => id))
-      // A cursor that leads nowhere would go on for ever.
       if (next === null || seen.length > ids.length) return seen
       t.equal(items.length, limit)
       t.match(next, /^[\w-]+$/, 'no escaping needed')

@@ -406,13 +406,18 @@ t.test('a stream comes only where Accept names its type', async t => {
     t.match(answer.headers['content-type'], /^application\/json/, accept)
   }
   for (const accept of ['text/event-stream', 'Text/Event-Stream;q=0.5, text/html', 'text/html,text/event-stream']) {
-    const answer = await app.inject({ url: '/api/events?limit=1', headers: { accept, authorization: `Bearer ${secrets.alice}` } })
+    // Of a stream that did begin there would be no end to wait for.
+    const headers = { accept, authorization: `Bearer ${secrets.alice}` }
+    const begun = await app.inject({ url: '/api/events?limit=1', headers, payloadAsStream: true })
+    begun.stream().destroy()
+    t.equal(begun.statusCode, 400, accept)
+    const answer = await app.inject({ url: '/api/events?limit=1', headers })
     t.equal(isProblem(t, answer, 400, 'invalid_request').errors[0].pointer, '/limit', accept)
   }
 })
 
 t.test('what can’t be asked is refused', async t => {
-  const { call } = await withEvents(t)
+  const { app, call } = await withEvents(t)
   const wrong: Array<[query: string, pointer: string]> = [
     ['after=1', '/after'], ['after=', '/after'], ['after=-', '/after'], ['after=1-0x', '/after'], ['after=18446744073709551616-0', '/after'],
     ['types=handoff.gone', '/types'], ['types=', '/types'], ['types=handoff.done,', '/types'], ['handoff_id=x', '/handoff_id'], ['inbox=a b', '/inbox'],
@@ -420,6 +425,9 @@ t.test('what can’t be asked is refused', async t => {
   ]
   for (const [query, pointer] of wrong) t.equal(isProblem(t, await call('alice', 'GET', `/api/events?${query}`), 400, 'invalid_request').errors[0].pointer, pointer, query)
   for (const query of ['limit=5', 'wait=5']) {
+    const begun = await app.inject({ url: `/api/events?${query}`, headers: { accept: 'text/event-stream', authorization: `Bearer ${secrets.alice}` }, payloadAsStream: true })
+    begun.stream().destroy()
+    t.equal(begun.statusCode, 400, query)
     isProblem(t, await call('alice', 'GET', `/api/events?${query}`, undefined, { accept: 'text/event-stream' }), 400, 'invalid_request')
     t.equal((await call('alice', 'GET', `/api/events?${query.replace('wait=5', 'wait=0')}`, undefined, { accept: 'text/event-stream, application/json' })).statusCode, 200)
   }

@@ -67,6 +67,23 @@ t.test('webhooks are made, listed, read and deleted, by their own tenant alone',
   t.strictSame(Object.keys(await dump()).filter(key => /:hook/.test(key)), [], 'nothing of them is left')
 })
 
+t.test('what changes a webhook, or has something sent, is announced to the replica that delivers before it is answered', async t => {
+  const { make, hooks, store } = await webhookApp(t, {}, {}, false)
+  const heard: string[] = []
+  t.teardown(await store.subscriptions.listen(store.webhooks!.channel, (tenant = '') => { heard.push(tenant) }))
+  const announced = async () => {
+    await store.webhooks!.notify('the end')
+    await until(() => heard.includes('the end'))
+    return heard.splice(0).filter(tenant => tenant !== '')
+  }
+  const { id } = await make('http://127.0.0.1:1/')
+  t.strictSame(await announced(), ['default', 'the end'], 'made')
+  for (const [method, path] of [['POST', '/enable'], ['POST', '/test'], ['DELETE', '']] as const) {
+    await hooks(method, `/${id}${path}`)
+    t.strictSame(await announced(), ['default', 'the end'], method + path)
+  }
+})
+
 t.test('a test of a webhook that is deleted meanwhile is refused', async t => {
   const { make, hooks, store } = await webhookApp(t, {}, {}, false)
   const { id } = await make('http://127.0.0.1:1/')

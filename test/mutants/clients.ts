@@ -92,7 +92,10 @@ export const clients: readonly Mutated[] = [
       ['Math.max(Date.now() - wall, performance.now() - steady)', 'Date.now() - wall'],
       ['Math.min(5000, 100 * 2 **', 'Math.max(5000, 100 * 2 **'],
       ['seconds * 1000 > maxRetryAfter ? 0 :', 'seconds > maxRetryAfter ? 0 :'],
-      ['if (stops.size === 0) {\n', '{\n'],
+      [
+        'if (stops.size === 0) {\n', '{\n',
+        'A listener that is on the signal already is not added again: this only saves the calls.',
+      ],
       ['stops.size === 0) signal.removeEventListener', 'stops.size === 1) signal.removeEventListener'],
       ['(error.status ?? 0) >= 500 ||', ''],
       ['&& foreign++ < maxForeign', ''],
@@ -102,7 +105,7 @@ export const clients: readonly Mutated[] = [
   },
   {
     file: 'src/clients/typescript/wait.ts',
-    tests: ['client/many', 'client/operations', 'client/retries', 'client/outcomes'],
+    tests: ['client/many', 'client/signals', 'client/operations', 'client/retries'],
     changes: [
       ['own.abort(signal!.reason)', 'own.abort()'],
       ['error.cause === late) return undefined', 'true) return undefined'],
@@ -121,7 +124,7 @@ export const clients: readonly Mutated[] = [
   },
   {
     file: 'src/clients/typescript/work.ts',
-    tests: ['client/work', 'client/lease', 'client/outcomes', 'client/asks', 'client/retries'],
+    tests: ['client/lease', 'client/work', 'client/outcomes', 'client/asks', 'client/signals'],
     changes: [
       ['concurrency < 1) {', 'concurrency < 0) {'],
       ['thrown ??= { error }', 'thrown = undefined'],
