@@ -68,6 +68,16 @@ t.test('a wait that is too long for one request is several', async t => {
   waits.length = 0
   t.equal((await client.asked('x', { wait: 60 })).state, 'open', 'one request')
   t.strictSame(waits, [['GET', '60']])
+  // Each request takes 40 s by this clock.
+  const steady = performance.now.bind(performance)
+  t.intercept(performance, 'now', { value: () => steady() + waits.length * 40_000 })
+  let reads = 0
+  const fetch = async (url: string) => {
+    if (!url.endsWith('/healthz')) waits.push(++reads)
+    return new Response(question(reads > 9 ? 'answered' : 'open'))
+  }
+  t.equal((await new HandoffClient({ baseUrl, key: 'k'.repeat(16), fetch }).asked('x', { wait: 100 })).state, 'open', 'until the whole wait is over')
+  t.equal(reads, 3)
 })
 
 t.test('a handler asks and goes on with the answer', async t => {

@@ -1,6 +1,7 @@
+import { setImmediate as setImmediateOf } from 'node:timers'
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { moment } from '../../src/clients/typescript/clock.ts'
+import { insist, moment } from '../../src/clients/typescript/clock.ts'
 import { HandoffError, isHandoffError } from '../../src/clients/typescript/index.ts'
 import { Lease } from '../../src/clients/typescript/work.ts'
 import { aborted, answering, paths, tenants, worker } from '../helpers/client.ts'
@@ -105,6 +106,16 @@ t.test('while a question is open heartbeats that fail lose nothing; then they co
   t.ok(lease.isLost())
 })
 
+t.test('the answer to another question is none to this one', async t => {
+  const asked = { ask_id: 'later', state: 'answered', answer: { no: true } }
+  const client = { ask: async () => ({ ask_id: 'q' }), asked: async () => asked, heartbeat: async () => ({ work_expires_at: null }) }
+  const lease = new Lease(client as never, { handoff_id: 'x' } as never, moment())
+  t.teardown(() => lease.close())
+  await t.rejects(lease.ask('May I?'), { code: 'withdrawn' })
+  asked.ask_id = 'q'
+  t.strictSame(await lease.ask('May I?'), { no: true })
+})
+
 t.test('heartbeats are due from when the catch was sent: its answer may have been on its way for a while', async t => {
   const { now } = Date
   t.teardown(() => { Date.now = now })
@@ -136,4 +147,24 @@ t.test('each heartbeat that got through counts from when it was sent, and one th
   Date.now = () => now() + 91_500
   await until(() => beats >= 3, 10_000)
   t.notOk(lease.isLost())
+})
+
+t.test('what a worker reports is repeated while it may pass, and as long as it goes on; what else answers is believed in the end', async t => {
+  // Pauses are over at once.
+  t.intercept(globalThis, 'setTimeout', { value: (run: () => void) => setImmediateOf(run) })
+  let asked = 0
+  const failing = (details: { status: number, retryable?: boolean }, times = Infinity) => async () => {
+    if (asked++ >= times) return 'said'
+    if (asked > 99) throw new Error('it goes on for ever')
+    throw new HandoffError(details.status === 500 ? 'internal_error' : 'connection_failed', details)
+  }
+  t.equal(await insist(failing({ status: 500 }, 3), { signal: undefined }), 'said', 'the service’s own fault')
+  asked = 0
+  t.equal(await insist(failing({ status: 503, retryable: true }, 50), { signal: undefined }), 'said')
+  asked = 0
+  await t.rejects(insist(failing({ status: 403 }), { signal: undefined }), { code: 'connection_failed' })
+  t.equal(asked, 8, 'a page in the service’s place')
+  asked = 0
+  await t.rejects(insist(failing({ status: 503, retryable: true }), { signal: undefined, goesOn: () => asked < 3 }), { code: 'connection_failed', status: 503 })
+  t.equal(asked, 3)
 })

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { HandoffClient, rawJson } from '../../src/clients/typescript/index.ts'
 import type { Settled } from '../../src/clients/typescript/index.ts'
+import { settle } from '../../src/clients/typescript/wait.ts'
 import { answering, proxy, serve, tenants } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
 
@@ -34,6 +35,8 @@ t.test('waitForAll waits for all of them, over all attempts, and has each in the
     `POST /api/wait?wait=50  ${JSON.stringify({ ids: [plain, tried, 'none', cancelled] })}`
   ], 'one request, asked again where the answer was lost')
   t.strictSame(await shaky.waitForAll([]), [])
+  const impatient = client('alice', { attemptTimeout: 900, retryFor: 0 })
+  t.match(await impatient.wait([await pass()], { wait: 1 }), { complete: false }, 'an attempt may take as long as it asks the service to wait, and more')
   t.notOk('result' in (await shaky.waitForAll([plain], { results: false }))[0]!)
   await t.rejects(client('alice', { key: 'k'.repeat(16) }).waitForAll([plain]), { code: 'unauthorized' })
 })
@@ -54,6 +57,17 @@ t.test('when its time is over the error names what is open, and nothing else', a
   await t.rejects(client('alice', { baseUrl: 'http://127.0.0.1:1' }).waitForAll([open], { timeout: 50 }), {
     code: 'timeout', open: [open], detail: `Not ended within 50 ms: ${open} (its status is not known).`
   })
+})
+
+t.test('of any that has ended first, the others stay open', async t => {
+  const { client, pass } = tenant()
+  const [alice, bob] = [client('alice'), client('bob')]
+  const [open, ended] = [await pass(), await pass()]
+  await bob.catch(ended)
+  await bob.done(ended)
+  const { found, open: left } = await settle(alice, [open, ended], { until: 'any' })
+  t.strictSame([...left], [open])
+  t.match([found.get(open), found.get(ended)], [{ status: 'pending' }, { status: 'done' }])
 })
 
 t.test('results that are too large for one answer are read one by one', async t => {

@@ -174,11 +174,11 @@ t.test('waitFor goes on until it is so, over all attempts', async t => {
   await bob.catch(id)
   t.match(await caught, { status: 'caught', handoff_id: id })
   const { reissued_as: next } = await bob.fail(id, 'Again.')
-  t.match(await first, { status: 'failed', reissued_as: next })
   t.match(await alice.status(next!), { attempt: 2 })
   await bob.catch(next!, { wait: 5 })
   await bob.done(next!, { at: 'last' })
   t.match(await done, { status: 'done', handoff_id: next, result: { at: 'last' } })
+  t.match(await first, { status: 'failed', reissued_as: next }, 'without the further attempts')
   const { handoff_id: other } = await alice.pass({ task: 'x' })
   await t.rejects(alice.waitFor(other, 'done', { timeout: 3000 }), { code: 'timeout', retryable: true, detail: `${other} is not done within 3000 ms; its last status is pending.`, handoffStatus: 'pending' })
   await t.rejects(alice.waitFor('nowhere', 'done'), { code: 'not_found' })
@@ -195,7 +195,11 @@ t.test('waitFor waits for an attempt that is still to be made', async t => {
   t.equal((await alice.status(id)).reissued_as, null)
   // The sweep comes only after the client has seen that there is no successor yet: an end without its id is none.
   let answers = 0
-  const counting: typeof fetch = async (...request) => fetch(...request).finally(() => answers++)
+  const asked: string[] = []
+  const counting: typeof fetch = async (...request) => {
+    asked.push(String(request[0]))
+    return fetch(...request).finally(() => answers++)
+  }
   const next = client('alice', { fetch: counting }).waitFor(id, 'caught')
   await until(() => answers > 0)
   await store.handoffs.sweep(tagOf(id), 100)
@@ -203,6 +207,7 @@ t.test('waitFor waits for an attempt that is still to be made', async t => {
   t.type(successor, 'string')
   await bob.catch(successor!, { wait: 5 })
   t.match(await next, { status: 'caught', handoff_id: successor })
+  t.match(asked, [/until=caught/, /until=done/], 'it asks to wait for the successor, which the service does until an end')
   await bob.done(successor!)
   t.match(await done, { status: 'done', handoff_id: successor })
 })

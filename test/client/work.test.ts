@@ -92,16 +92,18 @@ t.test('a throw is a failure, and so is an output that the service doesn’t tak
 t.test('heartbeats are sent at a third of the time', async t => {
   const { pass, work, ended, seen } = await worker(t, tenant())
   const times: number[] = []
-  const [id] = await pass({ heartbeat_within: 5 })
-  const { stop } = work(async () => {
+  const [id] = await pass({ task: 'long', heartbeat_within: 5 }, { task: 'short', heartbeat_within: 5 })
+  const { stop } = work(async ({ task }) => {
+    if (task === 'short') return
     const began = performance.now()
     for (let known = 0; times.length < 2;) {
       await until(() => paths(seen, 'heartbeat').length > known)
       known = paths(seen, 'heartbeat').length
       times.push(performance.now() - began)
     }
-  })
+  }, { concurrency: 2 })
   t.match(await ended(id!), { status: 'done' })
+  t.strictSame([...new Set(paths(seen, 'heartbeat').map(({ url }) => url))], [`/api/heartbeat/${id}`], 'none for what is done')
   t.ok(times[0]! > 1200, `${times}`)
   t.ok(times[1]! - times[0]! > 1200, `${times}`)
   await stop()

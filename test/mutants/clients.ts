@@ -87,7 +87,7 @@ export const clients: readonly Mutated[] = [
   },
   {
     file: 'src/clients/typescript/clock.ts',
-    tests: ['client/retries', 'client/signals', 'client/work', 'client/lease'],
+    tests: ['client/lease', 'client/signals', 'client/retries', 'client/work'],
     changes: [
       ['Math.max(Date.now() - wall, performance.now() - steady)', 'Date.now() - wall'],
       ['Math.min(5000, 100 * 2 **', 'Math.max(5000, 100 * 2 **'],
@@ -141,7 +141,10 @@ export const clients: readonly Mutated[] = [
       ['if (isEnd(error)) this.#end(error)', ''],
       ['this.#asking++\n', ''],
       ['this.#asking--', 'this.#asking++'],
-      ['this.close()\n    this.#own', 'this.#own'],
+      [
+        'this.close()\n    this.#own', 'this.#own',
+        'Who works closes it too, within two seconds, and until then it finds itself lost and does nothing.',
+      ],
       ['.finally(() => { this.#beating = false })', ''],
       ['if (id !== asked) throw', "if (id === '') throw"],
       ["if (state === 'expired') throw", "if (state === 'open') throw"],
@@ -167,7 +170,7 @@ export const clients: readonly Mutated[] = [
   },
   {
     file: 'src/clients/typescript/errors.ts',
-    tests: ['client/outcomes', 'client/exchanges', 'client/retries', 'client/operations'],
+    tests: ['client/signals', 'client/outcomes', 'client/operations', 'client/retries'],
     changes: [
       ['this.retryable = details.retryable ?? false', 'this.retryable = details.retryable ?? true'],
       ["error.name === 'HandoffError' &&\n", ''],
