@@ -170,7 +170,7 @@ export const clients: readonly Mutated[] = [
   },
   {
     file: 'src/clients/typescript/errors.ts',
-    tests: ['client/signals', 'client/outcomes', 'client/operations', 'client/retries'],
+    tests: ['client/signals', 'client/operations', 'client/retries'],
     changes: [
       ['this.retryable = details.retryable ?? false', 'this.retryable = details.retryable ?? true'],
       ["error.name === 'HandoffError' &&\n", ''],
