@@ -6,7 +6,7 @@ export const handoffs: readonly Mutated[] = [
     file: 'src/handoffs/lifecycle/service.ts',
     tests: [
       'http/status', 'http/pass', 'http/idempotency', 'http/approvals', 'http/members', 'http/after', 'http/wait',
-      'result-schema/taken', 'http/traces', 'state-machine', 'http/files',
+      'http/traces', 'state-machine', 'http/files',
     ],
     changes: [
       ["digestToken('pass', key, bytes)", "digestToken('pass', key, undefined)"],
@@ -19,10 +19,7 @@ export const handoffs: readonly Mutated[] = [
       ],
       ['traceparent: reply.traceparent\n', 'traceparent: undefined\n'],
       ['if (reply.record?.extra.after === undefined) return', 'if (reply.record?.extra.after !== undefined) return'],
-      ['reply = await call(reply.satisfied)', 'reply = await call(`${reply.satisfied}`.slice(1))'],
-      ['await this.#schemas.check(reply.schema, result, caller)\n', ''],
       ['if (faults.length > 0) throw invalid(...faults)', 'if (faults.length > 1) throw invalid(...faults)'],
-      ['body.delay * 1000 >= handoff.expiresIn', 'body.delay * 1000 > handoff.expiresIn'],
       ["requester, reply.outcome === 'replayed')\n      }", 'requester, false)\n      }'],
       ['handoff.token !== noToken ? await', 'handoff.token === noToken ? await'],
       ["(before.outcome === 'reused' && (error as Problem).code === 'invalid_request')", 'false'],
@@ -30,8 +27,17 @@ export const handoffs: readonly Mutated[] = [
   },
   {
     file: 'src/handoffs/lifecycle/service.ts',
+    tests: ['http/result-schema', 'http/bad-bodies'],
+    changes: [
+      ['body.delay * 1000 >= handoff.expiresIn', 'body.delay * 1000 > handoff.expiresIn'],
+      ["while (reply.outcome === 'unchecked')", 'while (false)'],
+      ['await this.#schemas.check(reply.schema, result, caller)\n', ''],
+    ],
+  },
+  {
+    file: 'src/handoffs/lifecycle/service.ts',
     tests: [
-      'http/files', 'files/handoffs', 'state-machine', 'http/waiting', 'http/waiting-attempts', 'http/large-reads',
+      'http/files', 'files/handoffs', 'state-machine', 'http/waiting-attempts', 'http/waiting', 'http/large-reads',
     ],
     changes: [
       ['(seen.longer !== null || seen.isFaultLonger))', '(seen.longer !== null))'],
@@ -156,9 +162,7 @@ export const handoffs: readonly Mutated[] = [
     file: 'src/handoffs/people/approvals.ts',
     tests: ['http/approvals', 'http/approvals-decide', 'web/questions', 'http/asks'],
     changes: [
-      ['if (!isAddressed(caller, reply.record)) throw', 'if (isAddressed(caller, reply.record)) throw'],
       ["approval === 'none' && !(", "approval !== 'none' && !("],
-      ["if (reply.outcome === 'already_decided') throw alreadyDecided(reply)", ''],
       ["verdict === 'approved' ? 'pending' : 'rejected'", 'verdict'],
       ["itsParent !== null && itsParent.record.approval !== 'none'", 'itsParent !== null'],
       ['truncated ? \'"task_truncated":true,\' : \'\'', "''"],
@@ -176,8 +180,11 @@ export const handoffs: readonly Mutated[] = [
   },
   {
     file: 'src/handoffs/people/approvals.ts',
-    tests: ['http/signatures', 'web/decide-many'],
+    tests: ['http/signatures', 'web/decide-many', 'web/ended'],
     changes: [
+      ['if (!isAddressed(caller, reply.record)) throw', 'if (isAddressed(caller, reply.record)) throw'],
+      ['if (!isAddressed(caller, reply.record)) throw', 'if (false) throw'],
+      ["if (reply.outcome === 'already_decided') throw alreadyDecided(reply)", ''],
       ["!truncated && size === task.length + besideTask.length + '\"task\":'.length", '!truncated'],
       ['digestOf(reply.payload) !== reply.digest', 'false'],
       ["verdict === 'rejected' && digest === undefined", "verdict === 'rejected'"],
@@ -206,7 +213,7 @@ export const handoffs: readonly Mutated[] = [
   },
   {
     file: 'src/handoffs/people/asks.ts',
-    tests: ['http/asks', 'web/questions', 'client/asks'],
+    tests: ['http/asks', 'http/inboxes'],
     changes: [
       ['Math.min(day * 1000, maxWorkTtl)', 'day * 1000'],
       ["operationToken('ask', key, bytes)", "operationToken('ask', key, undefined)"],

@@ -3,9 +3,10 @@ import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
+import { callerOf } from '../../src/core/model.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
-import { asked, form, own, shown, signedIn } from '../helpers/forms.ts'
+import { asked, form, own, personWith, shown, signedIn, textOf } from '../helpers/forms.ts'
 import { scrape } from '../helpers/metrics.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { ofOneReplica } from '../helpers/through.ts'
@@ -14,7 +15,7 @@ import { until } from '../helpers/until.ts'
 import { listen, wire } from '../helpers/wire.ts'
 import { fingerprint } from '../../src/web/views/list-filters.ts'
 
-/** The list's poll waits for changes, and its session ends meanwhile. */
+/** An open page's poll waits for changes, and its session ends meanwhile. */
 
 /** The fingerprint of the empty list. */
 const none = { count: 0, areMore: false }
@@ -124,4 +125,22 @@ t.test('a form that arrives completely only after its session has ended decides 
   t.equal(statusCode, 401)
   t.match(page, /Your session has ended. Nothing was decided/)
   t.equal((await one.call('alice', 'GET', `/api/status/${id}`)).json().approval.state, 'waiting')
+})
+
+t.test('an open page says what happened to its handoff, and not to a key that is held to other inboxes', async t => {
+  const secret = 'helds-approver-key-02'
+  const service = await testApp(t, {}, {}, [{ secret, caller: { ...callerOf('default', 'hella', ['approve', 'status']), inboxes: new Set(['mine']) } }])
+  const held = await personWith(service, secret)
+  const decided = async (to: string) => {
+    const id = await service.pass({ to, task: to, require_human: true })
+    const { created_at: seen } = (await service.call('alice', 'GET', `/api/status/${id}`)).json()
+    t.equal((await service.call('approver', 'POST', `/api/approve/${id}`)).statusCode, 200)
+    return await held(`/approvals/${id}/standing?seen=${seen}`, undefined, { 'hx-request': 'true' })
+  }
+  const mine = await decided('mine')
+  t.equal(mine.statusCode, 200, 'her inbox’s handoff is hers to watch')
+  t.match(textOf(mine.body), /carol approved this .*Yours wouldn’t count\./, 'the page hears of the decision')
+  const other = await decided('other')
+  t.equal(other.statusCode, 403, 'another inbox’s handoff isn’t')
+  t.notMatch(other.body, /approved this/, 'and its page says nothing of it')
 })
