@@ -121,6 +121,7 @@ t.test('ten streams a key; one that has ended, or whose client left before it be
     if (stream.response.statusCode === 200) streams.push(stream)
     return streams.length === 10
   })
+  t.equal((await open()).response.statusCode, 429, 'an eleventh is refused')
   const refused = await call('alice', 'GET', '/api/events', undefined, { accept: 'text/event-stream' })
   isProblem(t, refused, 429, 'rate_limited')
   t.equal(refused.headers['retry-after'], '2')
@@ -136,7 +137,7 @@ t.test('it ends at once when the service drains', async t => {
   await until(() => streams.every(({ frames }) => frames.length > 0))
   const [, after] = await timed(() => {
     app.draining.start()
-    return Promise.all(streams.map(({ ended }) => ended))
+    return until(() => streams.every(({ response }) => response.closed))
   })
   t.ok(streams.every(({ response }) => response.complete), 'in good order')
   t.ok(after < 5000, `after ${Math.round(after)} ms`)
@@ -151,7 +152,7 @@ t.test('it ends within 2 s when its key is revoked or loses the scope, and tells
     await store.keyRecords.update(kept.id, { scopes: ['status'] }, 'me')
     await store.keyRecords.update(weaker.id, { scopes: ['pass'] }, 'me')
     await store.keyRecords.revoke(lost.id, 'me')
-    await Promise.all(streams.map(({ ended }) => ended))
+    await until(() => streams.every(({ response }) => response.closed))
   })
   t.ok(after < 2000, `after ${Math.round(after)} ms`)
   t.notOk(other!.response.closed)

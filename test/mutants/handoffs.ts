@@ -266,7 +266,7 @@ export const handoffs: readonly Mutated[] = [
   },
   {
     file: 'src/handoffs/wait/streams.ts',
-    tests: ['http/events', 'http/event-streams', 'a2a/streams'],
+    tests: ['http/event-streams', 'a2a/streams'],
     changes: [
       ['for (const stop of leave) stop()', ''],
       ['for (const stream of this.#open) stream.stop()', ''],
@@ -275,7 +275,7 @@ export const handoffs: readonly Mutated[] = [
   },
   {
     file: 'src/handoffs/wait/key-limit.ts',
-    tests: ['http/events', 'http/event-streams', 'a2a/streams'],
+    tests: ['http/event-streams', 'a2a/streams'],
     changes: [
       ['if (open >= this.#most) {', 'if (open > this.#most) {'],
       ['else this.#open.delete(key)', ''],
