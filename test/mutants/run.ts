@@ -69,8 +69,13 @@ async function run (copy: Copy, { id, file, from, to, tests }: Mutant): Promise<
   }
   const failed = await runTests(copy.directory, ordered, patience * ordered.length).finally(takeBack)
   const seconds = Math.round((performance.now() - began) / 100) / 10
-  const isOfTime = failed !== null && /\btime\b|time-?out|longer than|Cannot find package/i.test(failed.assertion)
-  // A test that takes too long without the change too: the machine is too busy, or its packages are being installed.
+  // Says nothing of the change: another command installs the packages anew meanwhile.
+  if (failed !== null && /Cannot find (?:package|module .*node_modules)/.test(failed.assertion)) {
+    say(`unclear, a package is missing: ${file}: ${from} -> ${to}`)
+    return undefined
+  }
+  const isOfTime = failed !== null && /\btime\b|time-?out|longer than/i.test(failed.assertion)
+  // A test that takes too long without the change too: the machine is too busy.
   if (isOfTime && await runTests(copy.directory, [failed.test], patience) !== null) {
     say(`unclear, too busy: ${file}: ${from} -> ${to}`)
     return undefined
