@@ -102,14 +102,16 @@ for (const [where, service] of [['one Redis', await testApp(t)], ['spread', awai
 
   t.test(`a malformed one is refused, and changes nothing: ${where}`, async t => {
     const { id } = await caught({ to: 'box' })
-    const before = await service.dump()
+    // Without feeds: with TEST_EVENTS=on the relay may still be writing there what happened before.
+    const stored = async () => Object.entries(await service.dump()).filter(([key]) => !key.includes('}:e:'))
+    const before = await stored()
     for (const worker of ['', 'a b', 'é', 'x'.repeat(101), 'a,b', 'a=b']) {
       for (const path of ['/api/catch', `/api/heartbeat/${id}`, `/api/done/${id}`, '/api/batch']) {
         const { errors } = isProblem(t, await post(path, path === '/api/batch' ? { operations: [{ op: 'done', id }] } : {}, worker), 400, 'invalid_request', `${path} ${worker}`)
         t.match(errors, [{ pointer: '/handoff-worker' }])
       }
     }
-    t.strictSame(await service.dump(), before)
+    t.strictSame(await stored(), before)
   })
 
   t.test(`who works on an inbox, and how many listen: ${where}`, ofOneReplica, async t => {
