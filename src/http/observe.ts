@@ -106,7 +106,8 @@ export class Requests {
    * than the counting.
    */
   #counter ({ method, url }: RouteOptions) {
-    const { byStatus } = this.#routeOf([method].flat().join(','), url)
+    // A path that may end in a slash is one route with it and without it.
+    const { byStatus } = this.#routeOf([method].flat().join(','), url.length > 1 ? url.replace(/\/$/, '') : url)
     return (request: FastifyRequest, reply: FastifyReply, payload: unknown, done: () => void) => {
       const status = reply.statusCode
       durationsOf(byStatus, status).add(performance.now() - request.startedAt)

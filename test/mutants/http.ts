@@ -163,11 +163,12 @@ export const http: readonly Mutated[] = [
   },
   {
     file: 'src/http/observe.ts',
-    tests: ['http/metrics', 'http/logs', 'http/traces', 'http/operate', 'http/inbox-settings', 'http/attacks'],
+    tests: ['http/metrics', 'http/logs', 'http/traces', 'http/operate', 'http/inbox-settings', 'http/attacks', 'http/mcp-wire'],
     changes: [
       ['[403, 409, 410].includes(errorTable[code].status)', '[403, 409].includes(errorTable[code].status)'],
       ["unmatchedMethods.has(request.method) ? request.method : 'other'", 'request.method'],
       ['if (request.moved !== null) this.count(request.moved)', ''],
+      ["url.length > 1 ? url.replace(/\\/$/, '') : url", 'url'],
       ['if (operated === undefined || operated.changed === 0) return', 'if (operated === undefined) return'],
       ['moved !== null && reply.statusCode < 400', 'moved !== null && reply.statusCode < 200'],
       ["version === 'ff' ||", ''],
