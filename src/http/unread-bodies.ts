@@ -4,8 +4,12 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 
 /** A body of at most so many announced bytes is read and dropped at once, and its connection stays open. */
 const maxUnread = 64 * 1024
-/** How long the rest of a request may go on after its answer, in milliseconds. So at most 13 MB of it are read. */
+/**
+ * How long the rest of a request may go on after its answer, in milliseconds, and how many bytes of it are read at
+ * most.
+ */
 const maxLinger = 5000
+const maxReadBytes = 16 * 1024 * 1024
 /** At most so many connections are read from after their answer. A further one ends the longest read one. */
 const maxConnections = 100
 /**
@@ -61,7 +65,7 @@ function answerUnread (request: IncomingMessage, reply: FastifyReply, lingering:
   if (reply.getHeader('connection') === 'close') lingering.prepare(request)
 }
 
-interface Unread { request: IncomingMessage, socket: Socket, until: number }
+interface Unread { request: IncomingMessage, socket: Socket, until: number, bytes: number }
 
 /** The connections that are read from after their answer. */
 class Lingering {
@@ -78,7 +82,7 @@ class Lingering {
     socket.destroySoon = () => {
       if (request.complete) return end(socket)
       socket.end()
-      this.#begin({ request, socket, until: performance.now() + maxLinger })
+      this.#begin({ request, socket, until: performance.now() + maxLinger, bytes: 0 })
     }
   }
 
@@ -105,8 +109,10 @@ class Lingering {
       if (!this.#open.delete(one)) continue
       if (one.socket.destroyed) continue
       this.#open.add(one)
-      one.request.read()
+      const some: Buffer | null = one.request.read()
+      one.bytes += some === null ? 0 : some.length
       if (one.request.complete) end(one.socket)
+      else if (one.bytes > maxReadBytes) one.socket.destroy()
     }
   }
 }

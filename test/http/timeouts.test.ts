@@ -51,7 +51,8 @@ t.test('a request that hasn’t arrived completely within 10 s is 408, and its c
   }))
   await until(() => sockets.every(({ destroyed }) => destroyed))
   t.equal(sockets.length, 3 + Object.keys(slow).length)
-  t.ok(sockets[2]!.bytesRead < 14_000_000, `of an endless body 13 MB are read at most: ${sockets[2]!.bytesRead}`)
+  // Node 24 takes more at once than Node 20, which gets no further than 13 MB.
+  t.ok(sockets[2]!.bytesRead < 18_000_000, `of an endless body 16 MiB are read at most: ${sockets[2]!.bytesRead}`)
   t.strictSame(await dump(), {}, 'nothing was passed')
   t.equal((await call('alice', 'POST', '/api/pass', { task: 't' })).statusCode, 201)
 })
