@@ -138,8 +138,10 @@ class OpenWays {
   }
 
   keep (request: FastifyRequest, reply: FastifyReply, way: KeptWay): void {
+    // The latest first. Browsers send the earlier one first, which counts for those of one millisecond.
     const open = Object.entries(request.cookies)
       .filter(([name]) => name.startsWith(this.#signIn.cookie(wayCookie)))
+      .reverse()
       .sort(([, one], [, other]) => (wayIn(other)?.ends ?? 0) - (wayIn(one)?.ends ?? 0))
     const value = Buffer.from(JSON.stringify(way)).toString('base64url')
     let { length } = value
