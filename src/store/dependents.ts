@@ -129,8 +129,8 @@ export class Dependents {
       keys: [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag, tenant)],
       texts: [member, named, last, standing],
       decode: reply => {
-        const [outcome, ...rest] = tagged(reply)
-        return { outcome: outcome as Released['outcome'], rest: rest.map(String) }
+        const [outcome, ...rest] = tagged<Released['outcome']>(reply)
+        return { outcome, rest: rest.map(String) }
       }
     })
   }

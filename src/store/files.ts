@@ -96,7 +96,7 @@ export class FileRecords {
       seal.token('file', token), String(lasts), String(quota), String(maxUploads), mark
     ]
     return this.#call('file-make', tenant, id, texts, ([outcome, madeAt]) =>
-      ({ outcome: outcome as 'made', madeAt: Number(madeAt) }))
+      ({ outcome, madeAt: Number(madeAt) }))
   }
 
   /** @returns null if there is none; `now` by Redis's clock */
@@ -136,7 +136,7 @@ export class FileRecords {
   /** Keeps a file for handoffs of a partition, for which `have` is to be called then. */
   claim ({ tenant, id, madeAt }: UnmarkedFile, tag: string): Promise<Replied<'file-claim'>> {
     return this.#call('file-claim', tenant, id, [tenant, id, String(madeAt), tag, String(promised)], ([outcome]) =>
-      outcome as 'claimed')
+      outcome)
   }
 
   /** Notes what a partition said. @param after when it is asked again (ms); null if no handoff there has the file */
@@ -144,7 +144,7 @@ export class FileRecords {
     { tenant, id, madeAt }: UnmarkedFile, [tag, askedAt]: [string, number], after: number | null
   ): Promise<Replied<'file-kept'>> {
     const texts = [tenant, id, String(madeAt), tag, String(askedAt), after === null ? '' : String(after)]
-    return this.#call('file-kept', tenant, id, texts, ([outcome]) => outcome as 'noted')
+    return this.#call('file-kept', tenant, id, texts, ([outcome]) => outcome)
   }
 
   /** Forgets a file that nothing has. @param isUnfinished only if it isn't known to be whole */
@@ -153,7 +153,7 @@ export class FileRecords {
     isUnfinished = false
   ): Promise<Replied<'file-drop'>> {
     const texts = [tenant, id, madeAt === null ? '' : String(madeAt), String(bytes), isUnfinished ? '1' : '0']
-    return this.#call('file-drop', tenant, id, texts, ([outcome]) => outcome as 'dropped')
+    return this.#call('file-drop', tenant, id, texts, ([outcome]) => outcome)
   }
 
   /** @param count how many of each tenant */
@@ -264,8 +264,8 @@ export class FileRecords {
     return found.flat()
   }
 
-  #call<T> (
-    name: ScriptName, tenant: string, id: string, texts: string[], decode: (reply: [string, ...unknown[]]) => T
+  #call<Name extends ScriptName, T> (
+    name: Name, tenant: string, id: string, texts: string[], decode: (reply: [Replied<Name>, ...unknown[]]) => T
   ): Promise<T> {
     const tag = homeTag(tenant)
     const shares = name === 'file-make' || name === 'file-drop'
@@ -276,7 +276,9 @@ export class FileRecords {
       ...shares ? [this.#keyNames.ofFiles(tag, 'shares')] : [],
       ...keeping ? [this.#keyNames.file(tag, tenant, id, 'keeping')] : []
     ]
-    return this.#lanes.call({ script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged(reply)) })
+    return this.#lanes.call({
+      script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged<Replied<Name>>(reply))
+    })
   }
 }
 

@@ -32,15 +32,15 @@ export interface Seen { now: number, record: HandoffRecord, decision: Decision |
 
 /**
  * A script's reply: its tag as text, then the parts that the script's header describes. The array, which has no other
- * user, is changed in place.
+ * user, is changed in place. `Tag` is what its header may reply, where its caller distinguishes that.
  * @throws {Unavailable} if a newer version of the service wrote the record, or if Redis is full
  */
-export function tagged (reply: unknown): [string, ...unknown[]] {
+export function tagged<Tag extends string = string> (reply: unknown): [Tag, ...unknown[]] {
   const parts = reply as [Buffer | string, ...unknown[]]
   parts[0] = parts[0].toString('latin1')
   if (parts[0] === 'newer') throw new Unavailable(ofNewerVersion)
   if (parts[0] === 'full') throw new Unavailable('Redis is full, and this would make it larger')
-  return parts as [string, ...unknown[]]
+  return parts as [Tag, ...unknown[]]
 }
 
 const ofNewerVersion = 'a newer version of the service wrote this handoff; a replica of that version serves it'

@@ -187,8 +187,8 @@ export class ScheduleStore {
       ],
       bytes: handoff === null ? nothing : scheduleSeal(this.#payloadKeys, tenant, name).bytes('schedule', handoff),
       decode: reply => {
-        const [outcome, making] = tagged(reply)
-        return { outcome: outcome as 'put', making: String(making) }
+        const [outcome, making] = tagged<Replied<'schedule-put'>>(reply)
+        return { outcome, making: String(making) }
       }
     })
   }
@@ -244,7 +244,7 @@ export class ScheduleStore {
       ends === undefined ? '' : runOf(ends), isOnce ? '1' : ''
     ]
     const keys = [this.#keyNames.schedule(tag, tenant, name), this.#keyNames.schedulesDue(tag)]
-    return this.#call('schedule-note', tag, keys, texts, ([outcome]) => outcome as 'noted')
+    return this.#call('schedule-note', tag, keys, texts, ([outcome]) => outcome)
   }
 
   /**
@@ -274,10 +274,13 @@ export class ScheduleStore {
     return this.#call('tick-settle', tag, keys, texts, ([outcome]) => outcome === 'ran')
   }
 
-  #call<T> (
-    name: ScriptName, tag: string, keys: string[], texts: string[], decode: (reply: [string, ...unknown[]]) => T
+  #call<Name extends ScriptName, T> (
+    name: Name, tag: string, keys: string[], texts: string[],
+    decode: (reply: [Replied<Name>, ...unknown[]]) => T
   ): Promise<T> {
-    return this.#lanes.call({ script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged(reply)) })
+    return this.#lanes.call({
+      script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged<Replied<Name>>(reply))
+    })
   }
 }
 

@@ -199,8 +199,7 @@ export class Webhooks {
   /** The webhook is to get the events after this id again. The deliverer plans it, some at a time. */
   replay (tenant: string, id: string, after: string): Promise<Replied<'webhook-replay'>> {
     const { tag, webhook } = this.#keysOf(tenant, id)
-    return this.#call('webhook-replay', tag, [webhook], [after], ([outcome]) =>
-      outcome as Replied<'webhook-replay'>)
+    return this.#call('webhook-replay', tag, [webhook], [after], ([outcome]) => outcome)
   }
 
   /**
@@ -284,14 +283,17 @@ export class Webhooks {
     const { tag, webhook, due, pending } = this.#keysOf(tenant, id)
     return this.#call(
       'webhook-plan', tag, [webhook, due, pending], texts,
-      ([outcome, at]) => ({ outcome: outcome as Planned['outcome'], place: String(at) })
+      ([outcome, at]) => ({ outcome, place: String(at) })
     )
   }
 
-  #call<T> (
-    name: ScriptName, tag: string, keys: string[], texts: string[], decode: (reply: [string, ...unknown[]]) => T
+  #call<Name extends ScriptName, T> (
+    name: Name, tag: string, keys: string[], texts: string[],
+    decode: (reply: [Replied<Name>, ...unknown[]]) => T
   ): Promise<T> {
-    return this.#lanes.call({ script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged(reply)) })
+    return this.#lanes.call({
+      script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged<Replied<Name>>(reply))
+    })
   }
 
   #keysOf (tenant: string, id: string) {
