@@ -10,8 +10,8 @@
 --       4 how many at most; 0: only those that this operation took before
 --       5 how long to keep the note (ms), if the work doesn't last longer; empty: as long as a call may be retried
 --       6 the request's digest, or -
---       7 in a Cluster: how many of the inbox's handoffs are caught in its other partition; ? if that isn't known; else
---         empty
+--       7 in a Cluster: how many of the inbox's handoffs are caught in its other partition, a slash, and when that was
+--         counted (ms, the clock there); ? if that isn't known; ! if room is kept for this call; else empty
 --       8 how many bytes the payloads may have together, those taken before too; absent: no limit
 --       9 what the worker calls itself; absent if it says nothing
 -- Replies: {'taken', more, member, created, payload, decision, traceparent, record, extra, schema, checkpoint,
@@ -19,7 +19,7 @@
 --                        is 0, nothing changed. With all other replies nothing changed either
 --          {'replayed', more, member, …}  this operation took these before, and has them still
 --          {'closed'}    the inbox is paused, or as many of its handoffs are caught as may be
---          {'limited'}   in a Cluster: their number is limited, and ARGV 7 isn't known
+--          {'limited'}   in a Cluster: their number is limited, and ARGV 7 isn't known, or too old
 --          {'left'}      a replica of version 0.2.0 is taking with this token
 --          {'reused'}    this token came with another request before
 --          {'locked', name}  this operation took one before that this replica doesn't have the key of this name for
@@ -38,7 +38,7 @@ local prefix = string.match(inbox, '^[^}]*}:') .. 'h:'
 local before = redis.call('GET', remembered)
 local earlier = takenBefore(before, remembered, prefix, agent, token, request, now, max_bytes)
 if earlier then return earlier end
-local most = mostIn(inbox, KEYS[4], ARGV[7], max)
+local most = mostIn(inbox, KEYS[4], ARGV[7], max, now)
 if most == 'closed' then return { 'closed' } end
 if most == 'limited' then return { 'limited' } end
 

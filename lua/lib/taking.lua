@@ -1,19 +1,41 @@
 -- What a catch from an inbox does (take.lua). The most bytes of one catch's answer: of each handoff its payload, result
 -- schema, decision and checkpoint, and 700 for all the rest. One handoff always fits.
 local MAX_TAKEN = 4194304
--- How many handoffs the call may take, at most `max`; or the reply's tag if none. An inbox has one partition. But
--- version 0.2.0 kept in its tenant's home partition what a person had approved, and max_caught holds for both together:
--- `other` is the list there; in a Cluster `elsewhere` says how many are caught there. The version after this one may
--- leave both out.
-local function mostIn(inbox, other, elsewhere, max)
+-- An inbox has one partition. But version 0.2.0 kept in its tenant's home partition what a person had approved, and
+-- max_caught holds for both together. The version after this one may leave out all that concerns this.
+-- In a Cluster the inbox's own partition decides. A call that takes in the home partition keeps room in the own one
+-- before, and gives it back afterwards (inbox-room.lua), in the hash `:places` that version 0.2.0 has too. Its fields
+-- are the tokens of such calls, with for how many handoffs and until when (ms), and `settled`, with when one of them
+-- took something last (ms, by the home partition). What was counted there until then is too old.
+local ROOM_KEPT = 20000
+-- The room that others keep, and what `settled` has. A time further ahead is of a clock that was set back since.
+local function readRoom(inbox, now, token)
+  local kept, taken_at, all = 0, 0, redis.call('HGETALL', inbox .. ':places')
+  for i = 2, #all, 2 do
+    local count, ends, at = string.match(all[i], '^(%d+) (%d+) ?(%d*)$')
+    if all[i - 1] ~= token and now < ends + 0 and ends + 0 <= now + ROOM_KEPT then
+      kept, taken_at = kept + count, math.max(taken_at, tonumber(at) or 0)
+    end
+  end
+  return kept, taken_at
+end
+-- How many handoffs the call may take, at most `max`; or the reply's tag if none. `other` is the home partition's list
+-- where one Redis has both, `elsewhere` is ARGV 7 of take.lua, `token` that of a call which may have kept room.
+local function mostIn(inbox, other, elsewhere, max, now, token)
   local settings = max > 0 and redis.call('GET', inbox .. ':settings')
   if not settings then return max end
   local paused, limit = string.match(settings, '^(%d) (%d+)')
   if paused == '1' then return 'closed' end
-  if limit == '0' then return max end
+  if limit == '0' or elsewhere == '!' then return max end
   if elsewhere == '?' then return 'limited' end
-  local taken = redis.call('SCARD', inbox .. ':caught') + (elsewhere == '' and 0 or elsewhere)
+  local taken = redis.call('SCARD', inbox .. ':caught')
   if other then taken = taken + redis.call('SCARD', other .. ':caught') end
+  local count, counted_at = string.match(elsewhere, '^(%d+)/(%d+)$')
+  if count then
+    local kept, taken_at = readRoom(inbox, now, token)
+    if counted_at + 0 <= taken_at then return 'limited' end
+    taken = taken + count + kept
+  end
   return taken < limit + 0 and math.min(max, limit - taken) or 'closed'
 end
 local function bytesOf(all)

@@ -71,6 +71,7 @@ export const outcomes = {
     'caught', 'not_found', 'replayed', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
     'already_done', 'already_failed', 'already_declined', 'origin', 'newer', 'full', 'late'
   ],
+  'inbox-room': ['kept', 'closed', 'limited', 'late'],
   'inbox-set': ['set', 'late'],
   'inbox-tidy': ['tidied', 'late'],
   inbox: ['counted'],

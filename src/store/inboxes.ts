@@ -3,6 +3,8 @@ import { PayloadKeys } from '../core/payload-keys.ts'
 import { Seal } from '../core/seal.ts'
 import type { Caught } from './handoffs.ts'
 import { readCaught } from './handoffs.ts'
+import { InboxRoom, elsewhereText } from './inbox-room.ts'
+import type { CaughtElsewhere } from './inbox-room.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
@@ -28,8 +30,8 @@ export interface Wanted {
   lifetime: number | null
   /** The request's digest; '-' without an Idempotency-Key. */
   request: string
-  /** In a Cluster: how many of the inbox's handoffs are caught in its other partition; left out if that isn't known. */
-  caughtElsewhere?: number | undefined
+  /** In a Cluster: left out if it isn't known. */
+  caughtElsewhere?: CaughtElsewhere | undefined
   /** How many bytes the payloads may have together; left out, or Infinity, for any. */
   maxBytes?: number | undefined
   /** What the worker calls itself. */
@@ -51,7 +53,7 @@ interface ClaimReply { outcome: Replied<'claim'>, chosen: string, gone: string }
 
 export interface TakenHandoff extends Caught { id: string }
 /** `isMore`: there may be more. */
-type TakeReply = { outcome: 'taken' | 'replayed', isMore: boolean, items: TakenHandoff[] } |
+export type TakeReply = { outcome: 'taken' | 'replayed', isMore: boolean, items: TakenHandoff[] } |
   { outcome: Refused<'take', 'taken' | 'replayed' | 'larger'> }
 
 /** An inbox's settings, by operators. */
@@ -81,6 +83,9 @@ export interface Counted extends InboxSettings {
   oldestAt: number | null
 }
 
+/** `at`: when, in Redis's milliseconds. */
+export interface CountedAt extends Counted { at: number }
+
 /** A group of an inbox; null for what has none. */
 interface CountedGroup { group: string | null, pending: number, caught: number, oldestAt: number | null }
 
@@ -105,6 +110,7 @@ const partsAnItem = 9
 
 /** The inboxes in Redis: one method per script. */
 export class Inboxes {
+  readonly room: InboxRoom
   readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
@@ -119,6 +125,7 @@ export class Inboxes {
     { tags, isOneRedis, retention }: Pick<Lifetimes, 'retention'> & { tags: readonly string[], isOneRedis: boolean },
     payloadKeys = new PayloadKeys()
   ) {
+    this.room = new InboxRoom(lanes, scripts, keyNames)
     this.#payloadKeys = payloadKeys
     this.#lanes = lanes
     this.#scripts = scripts
@@ -138,7 +145,7 @@ export class Inboxes {
     ]
     const texts = [
       token, agent, String(max), lifetime === null ? '' : String(lifetime), request,
-      this.#isOneRedis || other === undefined ? '' : String(caughtElsewhere ?? '?')
+      this.#isOneRedis || other === undefined ? '' : elsewhereText(caughtElsewhere)
     ]
     if (maxBytes !== Infinity) texts.push(String(maxBytes))
     else if (worker !== undefined) texts.push(String(Number.MAX_SAFE_INTEGER))
@@ -148,13 +155,16 @@ export class Inboxes {
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, isAlone: max !== 1, decode })
   }
 
-  count ({ tag, tenant, inbox }: InboxPlace): Promise<Counted> {
+  count ({ tag, tenant, inbox }: InboxPlace): Promise<CountedAt> {
     return this.#lanes.call({
       script: this.#scripts.inbox,
       tag,
       keys: [this.#keyNames.inbox(tag, tenant, inbox)],
       texts: [this.#retention],
-      decode: reply => readCounted(tagged(reply).slice(1))
+      decode: reply => {
+        const [, at, ...counts] = tagged(reply)
+        return { at: at as number, ...readCounted(counts) }
+      }
     })
   }
 

@@ -25,6 +25,20 @@ export const otherScripts: readonly Mutated[] = [
     ],
   },
   {
+    file: 'lua/inbox-room.lua',
+    tests: ['http/former-homes'],
+    changes: [
+      ["if most == 'closed' then return { 'closed' } end", ''],
+      ["if most == 'limited' then return { 'limited' } end", ''],
+      ["redis.call('HSET', kept, token, ms(most) .. ' ' .. ends)", ''],
+      ["redis.call('HSET', kept, 'settled', '0 ' .. ends .. ' ' .. ms(math.max(taken_at, ARGV[4] + 0)))", ''],
+      ['math.max(taken_at, ARGV[4] + 0)', 'ARGV[4] + 0'],
+      ["redis.call('PEXPIREAT', kept, ends)", ''],
+      ["redis.call('HDEL', kept, token)", ''],
+      ["redis.pcall('SPUBLISH', inbox, 'given')", ''],
+    ],
+  },
+  {
     file: 'lua/claim.lua',
     tests: ['http/several-inboxes', 'http/inboxes', 'http/inboxes-crossings'],
     changes: [

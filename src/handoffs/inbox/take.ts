@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Problem } from '../../core/errors.ts'
+import { Problem, TooLarge } from '../../core/errors.ts'
 import { homeTag, inboxTag, randomToken } from '../../core/ids.ts'
 import type { Caller } from '../../core/model.ts'
 import { Shared } from '../../core/shared.ts'
-import type { Claim, Counted, InboxPlace, Inboxes, TakenHandoff, Wanted } from '../../store/inboxes.ts'
+import type { CaughtElsewhere } from '../../store/inbox-room.ts'
+import type { Claim, CountedAt, InboxPlace, Inboxes, TakenHandoff, TakeReply, Wanted } from '../../store/inboxes.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Requester } from '../../store/requester.ts'
 import type { InboxQueue } from './queue.ts'
@@ -50,10 +51,12 @@ interface TakeRequest {
 
 /** The arguments that all calls of an operation share. */
 type Operation = Pick<Wanted, 'token' | 'lifetime' | 'request'>
+/** The arguments of a take, but for what is caught elsewhere. */
+type Taking = Omit<Wanted, 'caughtElsewhere'>
 
 /** How long an empty home list counts as empty, in milliseconds: a message about an approval may be lost. */
 const homeLookLifetime = 5000
-/** How long it is known that an inbox's other partition has nothing, in milliseconds, and of how many inboxes. */
+/** How long it is known that an inbox's other partition is empty, in milliseconds, and of how many inboxes. */
 const besideKept = { keptFor: 1000, max: 1000 }
 /**
  * How long one look goes on past entries that can't be caught any more, in milliseconds, at all inboxes of its request
@@ -70,7 +73,7 @@ export class InboxTaker {
   readonly #inboxes: Inboxes
   readonly #reads: Reads
   readonly #workTtl: number
-  readonly #beside = new Shared<Counted>(besideKept)
+  readonly #beside = new Shared<CountedAt>(besideKept)
 
   /** @param workTtl milliseconds */
   constructor (inboxes: Inboxes, reads: Reads, workTtl: number) {
@@ -110,8 +113,8 @@ export class InboxTaker {
   }
 
   async #before ({ own, home }: Places, caller: Caller, keyed: Claim, maxBytes?: number): Promise<InboxCatch | null> {
-    const look = (place: InboxPlace) =>
-      this.#takeFrom(place, caller, { ...this.#operationOf(keyed), max: 0, maxBytes })
+    const wanted = { ...this.#operationOf(keyed), agent: caller.agent, max: 0, maxBytes }
+    const look = async (place: InboxPlace) => takenOf(await this.#inboxes.take(place, wanted), wanted)
     const [first, second] = await Promise.all([look(own), home === null ? null : look(home)])
     if (!first.replayed && second?.replayed !== true) return null
     return { items: [...second?.items ?? [], ...first.items], replayed: true }
@@ -131,14 +134,14 @@ export class InboxTaker {
 
   async #takeOnce ({ places: { own, home }, queue }: InboxHere, request: TakeRequest): Promise<Found> {
     const { caller, max, worker, keyed, until, maxBytes } = request
-    const wanted = { ...this.#operationOf(keyed), worker, max, maxBytes }
+    const wanted = { ...this.#operationOf(keyed), agent: caller.agent, worker, max, maxBytes }
     if (home !== null && queue.home.isWorthALook(homeLookLifetime)) {
-      const found = await queue.home.look(() => this.#takeFrom(home, caller, wanted))
+      const found = await queue.home.look(() => this.#takeFormer(own, home, wanted))
       if (found.items.length > 0 || found.replayed || found.isLeft === true) return { ...found, isMore: true }
       // The client may have gone meanwhile: then nothing is taken.
       if (performance.now() > until || request.waiting?.requester.isGone() === true) return looksAgain
     }
-    return await this.#takeFrom(own, caller, wanted)
+    return await this.#takeOwn(own, wanted)
   }
 
   /** The arguments that identify the operation, the same for both lists. */
@@ -150,33 +153,62 @@ export class InboxTaker {
     }
   }
 
-  async #takeFrom (
-    place: InboxPlace, caller: Caller, wanted: Omit<Wanted, 'agent'>, caughtElsewhere?: number
-  ): Promise<Found> {
-    const elsewhere = caughtElsewhere ?? await this.#knownBeside(place)
-    const reply = await this.#inboxes.take(place, { ...wanted, agent: caller.agent, caughtElsewhere: elsewhere })
-    if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
-    if (reply.outcome === 'limited') {
-      return await this.#takeFrom(place, caller, wanted, await this.#caughtBeside(place))
-    }
-    if (reply.outcome === 'closed') return { ...nothing, isClosed: true }
-    if (!('items' in reply)) return { ...nothing, isMore: true, isLeft: true }
-    return { ...reply, replayed: wanted.request !== '-' && reply.outcome === 'replayed' }
+  async #takeOwn (own: InboxPlace, wanted: Taking): Promise<Found> {
+    const take = (caughtElsewhere?: CaughtElsewhere) => this.#inboxes.take(own, { ...wanted, caughtElsewhere })
+    const known = await this.#knownBeside(own)
+    const reply = await take(known)
+    if (reply.outcome !== 'limited') return takenOf(reply, wanted)
+    return takenOf(await take(await this.#countBeside(own, known !== undefined)), wanted)
   }
 
-  /** In a Cluster: how many of an inbox's handoffs are caught in its other partition. */
-  async #caughtBeside (place: InboxPlace): Promise<number> {
+  /** What is in the home partition. There, in a Cluster, max_caught wants room in the own one. */
+  async #takeFormer (own: InboxPlace, home: InboxPlace, wanted: Taking): Promise<Found> {
+    const reply = await this.#inboxes.take(home, wanted)
+    if (reply.outcome !== 'limited') return takenOf(reply, wanted)
+    const counted = await this.#inboxes.count(home)
+    if (counted.pending === 0) return nothing
+    const token = randomToken()
+    const most = await this.#inboxes.room.keep(own, token, wanted.max, counted)
+    if (most === 'closed' || most === 'limited') return takenOf({ outcome: most }, wanted)
+    try {
+      const found = takenOf(await this.#inboxes.take(home, { ...wanted, max: most, caughtElsewhere: 'room' }), wanted)
+      await this.#inboxes.room.give(own, token, found.items[0]?.record?.caught?.at ?? null).catch(() => {})
+      return found
+    } catch (error) {
+      // After any other error something may be caught: then the room is kept until it ends.
+      if (error instanceof TooLarge) await this.#inboxes.room.give(own, token, null).catch(() => {})
+      throw error
+    }
+  }
+
+  /** In a Cluster: what is caught in an inbox's other partition, where that is empty. So a limit costs few calls. */
+  async #knownBeside (place: InboxPlace): Promise<CaughtElsewhere | undefined> {
+    const known = await this.#beside.known(besideOf(place))
+    return known !== undefined && isBare(known) ? known : undefined
+  }
+
+  /** @param isOld the last count is too old */
+  async #countBeside (place: InboxPlace, isOld: boolean): Promise<CaughtElsewhere> {
     const { tenant, inbox, other } = place
     const count = () => this.#inboxes.count({ tenant, inbox, tag: other! })
-    const { pending, caught } = await this.#beside.get(besideOf(place), count)
-    return pending + caught === 0 ? 0 : (await count()).caught
+    if (isOld) this.#beside.forget(besideOf(place))
+    const counted = await this.#beside.get(besideOf(place), count)
+    return isBare(counted) ? counted : await count()
   }
+}
 
-  /** The same where it is known without asking: most inboxes have nothing there, so a limit costs nothing. */
-  async #knownBeside (place: InboxPlace): Promise<number | undefined> {
-    const known = await this.#beside.known(besideOf(place))
-    return known !== undefined && known.pending + known.caught === 0 ? 0 : undefined
-  }
+/** @throws {Problem} idempotency_key_reused */
+function takenOf (reply: TakeReply, { request }: Taking): Found {
+  if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
+  if (reply.outcome === 'closed') return { ...nothing, isClosed: true }
+  if (reply.outcome === 'limited') return looksAgain
+  if (!('items' in reply)) return { ...nothing, isMore: true, isLeft: true }
+  return { ...reply, replayed: request !== '-' && reply.outcome === 'replayed' }
+}
+
+/** May nothing be caught there, by its id either, within the time that a count is kept? */
+function isBare ({ pending, waiting, delayed, blocked, caught }: CountedAt): boolean {
+  return pending + waiting + delayed + blocked + caught === 0
 }
 
 /** The name of what is read of an inbox's other partition. */

@@ -141,11 +141,17 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
     case 'reject': approvals.decide('rejected', place, token, { agent }, seen, Buffer.from('null'), signed); break
     case 'sweep': handoffs.sweep(tag, random.pick([1, 2, 10]), random.chance(0.5), random.chance(0.5), random.chance(0.2)); break
     case 'take': {
-      const caughtElsewhere = random.pick([undefined, 0, 0, 1])
+      const caughtElsewhere = random.pick([undefined, { caught: 0, at: now }, { caught: 0, at: now - 10 }, { caught: 1, at: now }, 'room'] as const)
       inboxes.take({ ...inbox, other: 'other' }, { caughtElsewhere, token, agent, max: random.between(0, 3), lifetime: random.pick([null, 60_000]), request: random.pick(['-', 'r1', 'r1', 'r2']), maxBytes: random.pick([undefined, undefined, 5]) })
       break
     }
     case 'count': inboxes.count(inbox); break
+    case 'room': {
+      const elsewhere = random.pick([{ caught: 0, at: now }, { caught: 1, at: now - 10 }])
+      if (random.chance(0.5)) inboxes.room.keep(inbox, token, random.between(1, 3), elsewhere)
+      else inboxes.room.give(inbox, token, random.pick([null, now - 5, now + 5]))
+      break
+    }
     case 'groups': inboxes.groups(inbox, random.pick([null, null, '', 'a', 'aa']), random.between(1, 3)); break
     case 'set': inboxes.set(inbox, {
       maxCaughtPerGroup: random.pick([undefined, undefined, null, 1, 2]),
@@ -164,7 +170,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
 }
 
 const choices = ['pass', 'pass', 'pass', 'catch', 'catch', 'catch', 'done', 'status', 'read', 'lineage', 'heartbeat', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue', 'ask', 'ask', 'ask', 'asked', 'answer', 'answer', 'answer',
-  'approve', 'approve', 'reject', 'sweep', 'sweep', 'take', 'take', 'take', 'note', 'note', 'look', 'release', 'release', 'settle-dependents', 'count', 'groups', 'set', 'set', 'claim', 'unclaim', 'lease', 'outbox', 'relay', 'relay', 'trim'] as const
+  'approve', 'approve', 'reject', 'sweep', 'sweep', 'take', 'take', 'take', 'note', 'note', 'look', 'release', 'release', 'settle-dependents', 'count', 'room', 'room', 'groups', 'set', 'set', 'claim', 'unclaim', 'lease', 'outbox', 'relay', 'relay', 'trim'] as const
 
 function optionsOf (random: Random, to: string | undefined): string {
   const maybe = (words: string) => random.chance(0.3) ? words : ''
