@@ -290,7 +290,7 @@ export class A2aCalls {
     const look = () => this.#read(call, id, { texts: 'none' })
     const seen = await waiter.wait(tasks.channelOf(placeOfTask(call, id)), options, look, untilAttempted)
     if (untilAttempted(seen) === null) return seen
-    throw new Problem('unavailable', { headers: { 'retry-after': '1' } })
+    throw new Problem('unavailable')
   }
 
   async #list (call: A2aCall): Promise<Buffer> {

@@ -75,7 +75,7 @@ function cardRoutes (
     const card = isName(tenant) && isInbox(inbox) ? await cards.glance(tenant, inbox) : null
     // With a key the card is looked for once that is known.
     if (card === undefined && request.headers.authorization === undefined) {
-      throw new Problem('unavailable', { headers: { 'retry-after': '1' } })
+      throw new Problem('unavailable')
     }
     if (card?.isPublic !== true) return false
     open.set(request, card)

@@ -276,7 +276,8 @@ export class Problem extends Error {
     super(code)
     Error.stackTraceLimit = limit
     this.code = code
-    this.more = more
+    // It always says when to ask again; whoever throws it may know better.
+    this.more = code === 'unavailable' ? { ...more, headers: { 'retry-after': '1', ...more.headers } } : more
   }
 }
 

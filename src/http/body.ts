@@ -112,8 +112,7 @@ const moreForSmall = 8
 /** The answer to a request whose body exceeds the free bytes. */
 const noBytesLeft = {
   detail: 'The service holds as many request bodies as it can and did not process the request; send ' +
-  'it again after Retry-After.',
-  headers: { 'retry-after': '1' }
+  'it again after Retry-After.'
 }
 
 /** The bytes that a tenant, an agent of it, all strangers or one address hold. */

@@ -90,7 +90,7 @@ function answerProblem (problem: Problem, request: FastifyRequest, reply: Fastif
 export function asProblem (error: unknown): Problem {
   if (error instanceof Problem) return error
   if (error instanceof BodyError) return invalid({ pointer: error.pointer, message: error.message })
-  if (error instanceof Unavailable) return new Problem('unavailable', { headers: { 'retry-after': '1' } })
+  if (error instanceof Unavailable) return new Problem('unavailable')
   const { code, statusCode, validation, validationContext } = error as FastifyError
   if (validation !== undefined) return invalid(...readFaults(validation, validationContext))
   const challenge = challenges[code]

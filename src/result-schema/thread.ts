@@ -238,7 +238,7 @@ function toTheEnd<T> (names: Map<string, T>, name: string, isLeft: boolean): voi
 }
 
 function unavailable (): Problem {
-  return new Problem('unavailable', { headers: { 'retry-after': '1' } })
+  return new Problem('unavailable')
 }
 
 /** @param failure a worker's error; undefined if it was terminated */

@@ -27,8 +27,7 @@ const patience = 5000
 const envelope = 4096
 
 const refused = (what: string) => ({
-  detail: `${what}, and the service did not process the operation; send it again after Retry-After.`,
-  headers: { 'retry-after': '1' }
+  detail: `${what}, and the service did not process the operation; send it again after Retry-After.`
 })
 const noSlot = refused('Too many large reads are going on')
 const noBudget = refused('The service holds as many large answers as it can')

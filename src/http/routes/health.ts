@@ -45,7 +45,7 @@ export function healthRoutes (app: FastifyInstance, whyNotReady: (mayBeFull: boo
     },
   }, async ({ query }) => {
     const reason = await whyNotReady(query.full === 'ok')
-    if (reason !== null) throw new Problem('unavailable', { detail: reason, headers: { 'retry-after': '1' } })
+    if (reason !== null) throw new Problem('unavailable', { detail: reason })
     return { status: 'ready' }
   })
 }
