@@ -204,7 +204,7 @@ const rows = {
       examples: [3600]
     })),
     docs: [
-      'whole seconds, 1 to `MAX_EXPIRES_IN`', 'how long it can be caught; default `DEFAULT_EXPIRES_IN` (a day)'
+      'whole seconds, 1 to `MAX_EXPIRES_IN` (30 days)', 'how long it can be caught; default `DEFAULT_EXPIRES_IN` (a day)'
     ],
     kept: 'record',
     on: {}
@@ -217,8 +217,8 @@ const rows = {
       examples: [900]
     })),
     docs: [
-      'whole seconds, 1 to `MAX_WORK_TTL`',
-      '[how long the work may take](attempts.md#windows) after the catch; default `WORK_TTL`'
+      'whole seconds, 1 to `MAX_WORK_TTL` (7 days)',
+      '[how long the work may take](attempts.md#windows) after the catch; default `WORK_TTL` (a day)'
     ],
     kept: 'word',
     letter: 'w',
