@@ -204,7 +204,8 @@ const rows = {
       examples: [3600]
     })),
     docs: [
-      'whole seconds, 1 to `MAX_EXPIRES_IN` (30 days)', 'how long it can be caught; default `DEFAULT_EXPIRES_IN` (a day)'
+      'whole seconds, 1 to `MAX_EXPIRES_IN` (30 days)',
+      'how long it can be caught; default `DEFAULT_EXPIRES_IN` (a day)'
     ],
     kept: 'record',
     on: {}

@@ -81,7 +81,10 @@ export async function readHandoffs (
   return { items, next, now }
 }
 
-/** Only OPERATOR_KEYS of the tenant `default`: what Redis and the replicas have is of all tenants. */
+/**
+ * Only operators of the tenant `default` by OPERATOR_KEYS or ISSUERS, since what Redis and the replicas have is of all
+ * tenants: those whom the environment names, not those with a key that was made in Redis.
+ */
 export function mayKnowAll (caller: Caller): boolean {
   return caller.tenant === 'default' && caller.keyId === null && hasScope(caller, 'operate')
 }

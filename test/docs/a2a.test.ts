@@ -1,5 +1,7 @@
-import { writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import t from 'tap'
 import { secrets } from '../helpers/app.ts'
 import { clientTest } from '../helpers/client.ts'
@@ -15,8 +17,13 @@ t.test('the page’s inbox answers the page’s program', async t => {
   const [card] = blocks.filter(({ language }) => language === 'json')
   const [program] = blocks.filter(({ language }) => language === 'js')
   const service = await clientTest(t)
-  t.equal((await service.call('operator', 'PUT', '/api/inboxes/drafts', card!.text)).statusCode, 200)
-  const path = join(await scratchDir(t), 'review.mjs')
+  const dir = await scratchDir(t)
+  await mkdir(join(dir, '.data'))
+  await writeFile(join(dir, '.data/approver.key'), `${secrets.operator}\n`)
+  await writeFile(join(dir, 'card.json'), card!.text)
+  const { stdout } = await promisify(execFile)('bash', ['-euc', commandsUnder('docs/a2a.md', 'An inbox as an agent')], { cwd: dir, env: { PATH: process.env.PATH, HANDOFF_URL: service.address } })
+  t.match(JSON.parse(stdout), { inbox: 'drafts' })
+  const path = join(dir, 'review.mjs')
   await writeFile(path, program!.text.replace(/'(@a2a-js\/sdk(?:\/client)?)'/g, (_, name: string) => JSON.stringify(import.meta.resolve(name))))
   const stop = new AbortController()
   t.teardown(() => stop.abort())
