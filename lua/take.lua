@@ -11,7 +11,7 @@
 --       5 how long to keep the note (ms), if the work doesn't last longer; empty: as long as a call may be retried
 --       6 the request's digest, or -
 --       7 in a Cluster: how many of the inbox's handoffs are caught in its other partition, a slash, and when that was
---         counted (ms, the clock there); ? if that isn't known; ! if room is kept for this call; else empty
+--         counted (ms, the clock there); ? if that isn't known; empty if room is kept for this call. Else empty
 --       8 how many bytes the payloads may have together, those taken before too; absent: no limit
 --       9 what the worker calls itself; absent if it says nothing
 -- Replies: {'taken', more, member, created, payload, decision, traceparent, record, extra, schema, checkpoint,

@@ -26,7 +26,7 @@ local function mostIn(inbox, other, elsewhere, max, now, token)
   if not settings then return max end
   local paused, limit = string.match(settings, '^(%d) (%d+)')
   if paused == '1' then return 'closed' end
-  if limit == '0' or elsewhere == '!' then return max end
+  if limit == '0' then return max end
   if elsewhere == '?' then return 'limited' end
   local taken = redis.call('SCARD', inbox .. ':caught')
   if other then taken = taken + redis.call('SCARD', other .. ':caught') end

@@ -15,7 +15,7 @@ interface OwnPlace { tag: string, tenant: string, inbox: string }
 /** As lua/take.lua takes it. */
 export function elsewhereText (known: CaughtElsewhere | undefined): string {
   if (known === undefined) return '?'
-  return known === 'room' ? '!' : `${known.caught}/${known.at}`
+  return known === 'room' ? '' : `${known.caught}/${known.at}`
 }
 
 /**

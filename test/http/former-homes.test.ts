@@ -2,6 +2,7 @@ import t from 'tap'
 import { derivedId, digestToken, homeTag, inboxTag, randomHomeId, tagOf, tags } from '../../src/core/ids.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
+import { inboxWaiters } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 
@@ -153,7 +154,7 @@ t.test('no more are caught than may be, of both partitions together, however man
 })
 
 t.test('while room is kept for what is taken at home, or was since one counted there, nothing else takes it', async t => {
-  const { set, pass, take, look } = work(spread, 'room')
+  const { set, pass, take, look, done } = work(spread, 'room')
   const { room } = spread.store.inboxes
   const own = { tenant: 'default', inbox: 'room', tag: inboxTag('default', 'room') }
   const at = Date.now()
@@ -172,6 +173,19 @@ t.test('while room is kept for what is taken at home, or was since one counted t
   t.equal(await room.keep(own, 'two', 1, { caught: 1, at: at + 1 }), 1)
   t.strictSame(await take(), [ids[1]], 'what was known to be empty is counted again')
   t.match(await look(), { caught: 2 })
+  await room.give(own, 'two', at + 9)
+  await room.give(own, 'gone', at + 5)
+  t.equal(await room.keep(own, 'two', 1, { caught: 0, at: at + 7 }), 'limited', 'the latest time counts')
+  const keptFor = await spread.redis.pttl(`${spread.prefix}:{${own.tag}}:i:default:room:places`)
+  t.ok(keptFor > 10_000 && keptFor <= 20_000, `all of it goes by itself, in ${keptFor} ms`)
+  t.equal(await room.keep(own, 'two', 1, { caught: 0, at: at + 10 }), 1)
+  const third = await pass()
+  const waiting = take(1, {}, 30)
+  await until(async () => await inboxWaiters(spread.app) === 1)
+  t.strictSame(await take(), [])
+  await room.give(own, 'two', null)
+  t.strictSame(await waiting, [third], 'who waits is woken when room is given back')
+  await done(third)
   await spread.setClock(Date.now() + 20_001)
   t.equal(await room.keep(own, 'three', 1, { caught: 0, at: 1 }), 1, 'room whose call is gone ends')
   await spread.setClock(Date.now() - 60_000)
