@@ -1,4 +1,6 @@
 import t from 'tap'
+import { scriptCalls } from '../../src/redis/call.ts'
+import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { derivedId, digestToken, homeTag, inboxTag, randomHomeId, tagOf, tags } from '../../src/core/ids.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
@@ -16,9 +18,9 @@ const spread = await testApp(t, more, { isSpread: true })
 
 function work (service: TestApp, name: string) {
   const { call } = service
-  const payload = Buffer.from('"task":"old","output":null,"context":null,"constraints":null')
   /** As a replica of version 0.2.0 passes it. */
-  const former = async (id = randomHomeId('default'), token = '-') => {
+  const former = async (id = randomHomeId('default'), token = '-', output = 'null') => {
+    const payload = Buffer.from(`"task":"old","output":${output},"context":null,"constraints":null`)
     const reply = await service.store.handoffs.pass({
       tenant: 'default', id, tag: homeTag('default'), token, passedBy: 'alice', requireHuman: true, to: name, expiresIn: 3_600_000, options: ` t${name} l4 hdigest n4`, payload
     })
@@ -151,6 +153,54 @@ t.test('no more are caught than may be, of both partitions together, however man
     }
   }
   t.ok(Math.max(...counts) === 3, `${counts.join(', ')}`)
+})
+
+t.test('what was caught in one of the two since the other last asked counts there', async t => {
+  const { former, approve, approved, pass, take, set, done, look } = work(spread, 'lately')
+  await set({ max_caught: 1 })
+  t.strictSame(await take(), [], 'from now on it is known that the home partition has nothing')
+  const old = await approved()
+  t.strictSame(await take(), [old])
+  const own = await pass()
+  t.strictSame(await take(), [], 'one is caught there')
+  await done(old)
+  t.strictSame(await take(), [own])
+  await done(own)
+  const asked = await former()
+  t.strictSame(await take(), [], 'it waits for a person')
+  await approve(asked)
+  t.equal((await spread.call('bob', 'GET', `/api/catch/${asked}`)).statusCode, 200)
+  await pass()
+  t.strictSame(await take(), [], 'what is caught by its id counts at once')
+  t.match(await look(), { pending: 1, caught: 1 })
+})
+
+t.test('a large one is taken too, since a look that finds it too large gives its room back', async t => {
+  const { former, approve, take, set } = work(spread, 'large')
+  await set({ max_caught: 1 })
+  const id = await former(undefined, undefined, JSON.stringify({ text: 'x'.repeat(100_000) }))
+  await approve(id)
+  t.strictSame(await take(), [id])
+})
+
+t.test('a look costs few calls: at an inbox that is full, and where nothing is at home', async t => {
+  const { approved, pass, take, set } = work(spread, 'cheap')
+  const calls: string[] = []
+  const count = (message: unknown) => { calls.push((message as ScriptCallMessage).script) }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  const callsOf = async (look: () => Promise<unknown>) => {
+    calls.length = 0
+    await look()
+    return calls.filter(script => ['take', 'inbox', 'inbox-room'].includes(script))
+  }
+  await set({ max_caught: 1 })
+  t.strictSame(await callsOf(take), ['take', 'inbox', 'take', 'inbox', 'take'], 'at first it looks at both')
+  const old = await approved()
+  await pass()
+  t.strictSame(await callsOf(async () => t.strictSame(await take(), [old])), ['take', 'inbox', 'inbox-room', 'take', 'inbox-room'])
+  await approved()
+  t.strictSame(await callsOf(async () => t.strictSame(await take(), [])), ['take', 'inbox', 'inbox-room', 'take', 'inbox', 'inbox', 'take'], 'one look where the limit is reached')
 })
 
 t.test('while room is kept for what is taken at home, or was since one counted there, nothing else takes it', async t => {
