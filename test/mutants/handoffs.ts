@@ -153,7 +153,7 @@ export const handoffs: readonly Mutated[] = [
       ['found.items.length > 0 || found.replayed || !found.isMore) return found', 'true) return found'],
       ["if (reply.outcome === 'closed') return { ...nothing, isClosed: true }", "if (reply.outcome === 'closed') return looksAgain"],
       ["if (reply.outcome === 'limited') return looksAgain", ''],
-      ["if (most === 'closed' || most === 'limited') return takenOf({ outcome: most }, wanted)", "if (most === 'closed' || most === 'limited') return looksAgain"],
+      ["if (most === 'closed' || most === 'limited') return looksAgain", "if (most === 'closed' || most === 'limited') return nothing"],
       ['await this.#inboxes.room.give(own, token, found.items[0]?.record?.caught?.at ?? null).catch(() => {})', ''],
       ['found.items[0]?.record?.caught?.at ?? null', 'null'],
       ['if (counted.pending === 0) return nothing', ''],

@@ -169,7 +169,7 @@ export class InboxTaker {
     if (counted.pending === 0) return nothing
     const token = randomToken()
     const most = await this.#inboxes.room.keep(own, token, wanted.max, counted)
-    if (most === 'closed' || most === 'limited') return takenOf({ outcome: most }, wanted)
+    if (most === 'closed' || most === 'limited') return looksAgain
     try {
       const found = takenOf(await this.#inboxes.take(home, { ...wanted, max: most, caughtElsewhere: 'room' }), wanted)
       await this.#inboxes.room.give(own, token, found.items[0]?.record?.caught?.at ?? null).catch(() => {})
