@@ -43,7 +43,7 @@ if most == 'closed' then return { 'closed' } end
 if most == 'limited' then return { 'limited' } end
 
 -- First it is chosen what to take, since nothing may be written before the script can refuse.
-local wanted, gone, more, looked, size, from, upto, plan, isLocked = {}, {}, 0, 0, 0, 0, most, nil, false
+local wanted, gone, more, looked, size, from, upto, plan = {}, {}, 0, 0, 0, 0, most, nil
 if most > 0 and redis.call('EXISTS', inbox .. ':groups') == 1 then
   --@include groups
   plan = planTurns(inbox, prefix, most, now)
@@ -57,9 +57,7 @@ while #entries > 0 do
     local one = lookAtEntry(prefix .. member, member, now)
     if one == 'gone' then
       gone[#gone + 1] = member
-    elseif one == 'locked' then
-      isLocked = true
-    elseif one then
+    elseif one and one ~= 'locked' then
       if size > 0 and size + one.bytes + 700 > MAX_TAKEN then more = 1 break end
       size, wanted[#wanted + 1] = size + one.bytes + 700, one
     end
@@ -68,8 +66,8 @@ while #entries > 0 do
   from, upto = upto + 1, upto + 32
   entries = redis.call('ZRANGE', inbox, from, upto)
 end
--- Such an inbox is as empty here: another replica may have the keys.
-if isLocked and #wanted == 0 and #gone == 0 then more = 0 end
+-- If nothing of that many can be read, the inbox is as empty here: another replica may have the keys, or the version.
+if not plan and #wanted == 0 and #gone == 0 then more = 0 end
 if max_bytes and bytesOf(wanted) > max_bytes then return { 'larger' } end
 
 local items, caught, of_groups, names, latest, outbox = {}, {}, {}, '', 0, nil

@@ -8,12 +8,12 @@ local MAX_TAKEN = 4194304
 -- are the tokens of such calls, with for how many handoffs and until when (ms), and `settled`, with when one of them
 -- took something last (ms, by the home partition). What was counted there until then is too old.
 local ROOM_KEPT = 20000
--- The room that others keep, and what `settled` has. A time further ahead is of a clock that was set back since.
+-- The room that others keep, and what `settled` has. A time much further ahead is of a clock that was set back since.
 local function readRoom(inbox, now, token)
   local kept, taken_at, all = 0, 0, redis.call('HGETALL', inbox .. ':places')
   for i = 2, #all, 2 do
     local count, ends, at = string.match(all[i], '^(%d+) (%d+) ?(%d*)$')
-    if all[i - 1] ~= token and now < ends + 0 and ends + 0 <= now + ROOM_KEPT then
+    if all[i - 1] ~= token and now < ends + 0 and ends + 0 <= now + 2 * ROOM_KEPT then
       kept, taken_at = kept + count, math.max(taken_at, tonumber(at) or 0)
     end
   end

@@ -175,6 +175,38 @@ t.test('what was caught in one of the two since the other last asked counts ther
   t.match(await look(), { pending: 1, caught: 1 })
 })
 
+t.test('what failed at home and is reissued there counts at once when it is caught by its id', async t => {
+  const { approved, pass, take, set } = work(spread, 'reissued')
+  const failed = await approved()
+  t.strictSame(await take(), [failed])
+  await spread.call('bob', 'POST', `/api/fail/${failed}`, { error: { message: 'm' } })
+  await set({ max_caught: 1 })
+  t.strictSame(await take(), [])
+  const next = (await spread.call('alice', 'POST', `/api/reissue/${failed}`)).json().handoff_id
+  t.equal((await spread.call('bob', 'GET', `/api/catch/${next}`)).statusCode, 200)
+  await pass()
+  t.strictSame(await take(), [])
+})
+
+t.test('requests at once with one key get the same, and those without get something while there is room', async t => {
+  const other = await testApp(t, more, { isSpread: true, prefix: spread.prefix })
+  for (let n = 0; n < 15; n++) {
+    const [here, there] = [work(spread, `at-once-${n}`), work(other, `at-once-${n}`)]
+    await here.set({ max_caught: 10 })
+    const ids = [await here.approved(), await here.pass()]
+    const key = { 'idempotency-key': `at-once-${n}` }
+    const [one, two] = await Promise.all([here.take(1, key), there.take(1, key)])
+    t.strictSame(one, two)
+    t.equal(one.length, 1)
+    t.strictSame(await here.take(1, key), one)
+    for (let at = 0; at < 4; at++) ids.push(await here.approved())
+    const taken = (await Promise.all([here, there, here, there].map(({ take }) => take()))).flat()
+    t.equal(taken.length, 4)
+    t.equal(new Set([...one, ...taken]).size, 5)
+    t.ok([...one, ...taken].every(id => ids.includes(id)))
+  }
+})
+
 t.test('a large one is taken too, since a look that finds it too large gives its room back', async t => {
   const { former, approve, take, set } = work(spread, 'large')
   await set({ max_caught: 1 })

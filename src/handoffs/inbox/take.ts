@@ -58,6 +58,8 @@ type Taking = Omit<Wanted, 'caughtElsewhere'>
 const homeLookLifetime = 5000
 /** How long it is known that an inbox's other partition is empty, in milliseconds, and of how many inboxes. */
 const besideKept = { keptFor: 1000, max: 1000 }
+/** How often a call counts anew before it takes from the home partition, where others take at the same time. */
+const countsAtMost = 5
 /**
  * How long one look goes on past entries that can't be caught any more, in milliseconds, at all inboxes of its request
  * together. Each call drops 32 of them.
@@ -165,11 +167,15 @@ export class InboxTaker {
   async #takeFormer (own: InboxPlace, home: InboxPlace, wanted: Taking): Promise<Found> {
     const reply = await this.#inboxes.take(home, wanted)
     if (reply.outcome !== 'limited') return takenOf(reply, wanted)
-    const counted = await this.#inboxes.count(home)
-    if (counted.pending === 0) return nothing
     const token = randomToken()
-    const most = await this.#inboxes.room.keep(own, token, wanted.max, counted)
-    if (most === 'closed' || most === 'limited') return looksAgain
+    const most = await this.#keepRoom(own, home, token, wanted.max)
+    if (typeof most === 'string') {
+      const none = most === 'empty' ? nothing : looksAgain
+      if (wanted.request === '-') return none
+      // Another request with this key may have taken there meanwhile: that is the answer to both.
+      const before = takenOf(await this.#inboxes.take(home, { ...wanted, max: 0 }), wanted)
+      return before.replayed || before.isLeft === true ? before : none
+    }
     try {
       const found = takenOf(await this.#inboxes.take(home, { ...wanted, max: most, caughtElsewhere: 'room' }), wanted)
       await this.#inboxes.room.give(own, token, found.items[0]?.record?.caught?.at ?? null).catch(() => {})
@@ -178,6 +184,19 @@ export class InboxTaker {
       // After any other error something may be caught: then the room is kept until it ends.
       if (error instanceof TooLarge) await this.#inboxes.room.give(own, token, null).catch(() => {})
       throw error
+    }
+  }
+
+  /** @returns for how many; or why not: `empty`, there is nothing to take */
+  async #keepRoom (
+    own: InboxPlace, home: InboxPlace, token: string, max: number
+  ): Promise<number | 'closed' | 'limited' | 'empty'> {
+    for (let tries = 1; ; tries++) {
+      const counted = await this.#inboxes.count(home)
+      if (counted.pending === 0) return 'empty'
+      const most = await this.#inboxes.room.keep(own, token, Math.min(max, counted.pending), counted)
+      // Others take there, within a millisecond of the count.
+      if (most !== 'limited' || tries === countsAtMost) return most
     }
   }
 
@@ -206,9 +225,12 @@ function takenOf (reply: TakeReply, { request }: Taking): Found {
   return { ...reply, replayed: request !== '-' && reply.outcome === 'replayed' }
 }
 
-/** May nothing be caught there, by its id either, within the time that a count is kept? */
-function isBare ({ pending, waiting, delayed, blocked, caught }: CountedAt): boolean {
-  return pending + waiting + delayed + blocked + caught === 0
+/**
+ * Is there nothing that could be caught by its id, or be tried again, while a count is kept? What replicas of 0.2.0
+ * pass there meanwhile, and is caught by its id at once, isn't seen.
+ */
+function isBare ({ pending, waiting, delayed, blocked, caught, failed }: CountedAt): boolean {
+  return pending + waiting + delayed + blocked + caught + failed === 0
 }
 
 /** The name of what is read of an inbox's other partition. */
