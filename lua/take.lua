@@ -20,7 +20,8 @@
 --          {'replayed', more, member, …}  this operation took these before, and has them still
 --          {'closed'}    the inbox is paused, or as many of its handoffs are caught as may be
 --          {'limited'}   in a Cluster: their number is limited, and ARGV 7 isn't known, or too old
---          {'left'}      a replica of version 0.2.0 is taking with this token
+--          {'left'}      another request with this token is taking in the other partition
+--          {'elsewhere'} this operation took something before in the other partition
 --          {'reused'}    this token came with another request before
 --          {'locked', name}  this operation took one before that this replica doesn't have the key of this name for
 --          {'larger'}    they have more bytes than ARGV 8

@@ -96,15 +96,20 @@ local function stillCaught(remembered, prefix, members, agent, token, now)
   end
   return all
 end
--- Answers an operation from the note of its earlier call, as a reply; nil if the operation may take handoffs now. The
--- note has the request's digest, a number, and the members that it took. In version 0.2.0 an operation may have left
--- that number of handoffs to the inbox's other list, each member may have a slash and a position, and instead of the
--- members there may be an @, the requester that takes from the other list first, and when that began.
+-- An operation's note: the request's digest; how many handoffs it took in the home partition, or may take there; and
+-- what it took here, by its members. In version 0.2.0 each member may have a slash and a position. While one request
+-- takes in the home partition for all with its key (inbox-room.lua), there is an @ instead of the members, with what
+-- tells this call from others, and when that began.
+local function readNote(note)
+  local asked, count, members = string.match(note or '', '^(%S+) (%d+)(.*)$')
+  return asked, count, members, string.match(members or '', '^ @(%S+) (%d+)$')
+end
+-- Answers an operation from the note of its earlier call, as a reply; nil if the operation may take handoffs now.
 local function takenBefore(before, remembered, prefix, agent, token, request, now, max_bytes)
-  local asked, members = string.match(before or '', '^(%S+) %d+(.*)$')
+  local asked, count, members, _, since = readNote(before)
   if before and asked ~= request then return { 'reused' } end
-  local since = string.match(members or '', '^ @%S+ (%d+)$')
   if since and now < since + 10000 and now > since - 10000 then return { 'left' } end
+  if count and count ~= '0' and members == '' then return { 'elsewhere' } end
   if before and not since then
     local all = stillCaught(remembered, prefix, members, agent, token, now)
     -- Without a key this is the same call again, whose reply was lost: no other request has this token.

@@ -71,7 +71,7 @@ export const outcomes = {
     'caught', 'not_found', 'replayed', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
     'already_done', 'already_failed', 'already_declined', 'origin', 'newer', 'full', 'late'
   ],
-  'inbox-room': ['kept', 'closed', 'limited', 'late'],
+  'inbox-room': ['kept', 'closed', 'limited', 'left', 'known', 'reused', 'late'],
   'inbox-set': ['set', 'late'],
   'inbox-tidy': ['tidied', 'late'],
   inbox: ['counted'],
@@ -129,7 +129,7 @@ export const outcomes = {
   stands: ['stands', 'newer'],
   status: ['found', 'not_found'],
   sweep: ['swept', 'late'],
-  take: ['taken', 'replayed', 'closed', 'limited', 'left', 'reused', 'locked', 'larger', 'late'],
+  take: ['taken', 'replayed', 'closed', 'limited', 'left', 'elsewhere', 'reused', 'locked', 'larger', 'late'],
   'task-answer': ['known', 'noted', 'not_found', 'late'],
   'task-list': ['listed'],
   task: ['found', 'not_found', 'larger'],

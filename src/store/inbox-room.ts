@@ -18,9 +18,23 @@ export function elsewhereText (known: CaughtElsewhere | undefined): string {
   return known === 'room' ? '' : `${known.caught}/${known.at}`
 }
 
+/** Of a request with an Idempotency-Key: the token of the note, the request's digest. */
+interface KeyedTake { token: string, request: string }
+
+/** How an attempt went to take from the home partition. */
+interface HomeTake {
+  /** How many handoffs. */
+  taken: number
+  /** In a Cluster, if it took some: when they were caught, by their Redis (ms). */
+  at: number | null
+  /** For how long the answer is to be the same with an Idempotency-Key (ms). */
+  keptFor: number
+}
+
 /**
- * In a Cluster, the room that an inbox with max_caught keeps for what is taken from its home partition: while a call
- * takes there, no other one counts on it. The version after this one may leave this out (lua/lib/taking.lua).
+ * What the own partition of an inbox knows of a call that takes from its home partition. While it takes there, in a
+ * Cluster with max_caught, it has room that no other one counts on; and with an Idempotency-Key no other request with
+ * this key takes. The version after this one may leave this out (lua/lib/taking.lua).
  */
 export class InboxRoom {
   readonly #lanes: Lanes
@@ -35,26 +49,33 @@ export class InboxRoom {
 
   /**
    * @param own the inbox in its own partition
-   * @param token of the call that is to take
+   * @param call what tells this call from others
    * @param max how many at most
+   * @param caughtElsewhere null on one Redis, which counts both when it takes
    * @returns how many it may take; or why none
    */
   keep (
-    own: OwnPlace, token: string, max: number, caughtElsewhere: CaughtElsewhere
-  ): Promise<number | 'closed' | 'limited'> {
-    return this.#call(own, [token, String(max), elsewhereText(caughtElsewhere)], reply => {
+    own: OwnPlace, call: string, max: number, caughtElsewhere: CaughtElsewhere | null, keyed: KeyedTake | null
+  ): Promise<number | Exclude<Replied<'inbox-room'>, 'kept'>> {
+    const texts = [call, String(max), caughtElsewhere === null ? '' : elsewhereText(caughtElsewhere)]
+    if (keyed !== null) texts.push(keyed.request, '', '')
+    return this.#call(own, keyed, texts, reply => {
       const [outcome, most] = tagged<Replied<'inbox-room'>>(reply)
-      return outcome === 'closed' || outcome === 'limited' ? outcome : most as number
+      return outcome === 'kept' ? most as number : outcome
     })
   }
 
-  /** @param takenAt when the handoffs were caught, by their Redis (ms); null if none was */
-  give (own: OwnPlace, token: string, takenAt: number | null): Promise<unknown> {
-    return this.#call(own, [token, '0', takenAt === null ? '' : String(takenAt)], tagged)
+  give (own: OwnPlace, call: string, { taken, at, keptFor }: HomeTake, keyed: KeyedTake | null): Promise<unknown> {
+    const texts = [call, '0', at === null ? '' : String(at)]
+    if (keyed !== null) texts.push(keyed.request, String(taken), String(keptFor))
+    return this.#call(own, keyed, texts, tagged)
   }
 
-  #call<T> ({ tag, tenant, inbox }: OwnPlace, texts: string[], decode: (reply: unknown) => T): Promise<T> {
+  #call<T> (
+    { tag, tenant, inbox }: OwnPlace, keyed: KeyedTake | null, texts: string[], decode: (reply: unknown) => T
+  ): Promise<T> {
     const keys = [this.#keyNames.inbox(tag, tenant, inbox)]
+    if (keyed !== null) keys.push(this.#keyNames.taken(tag, keyed.token))
     return this.#lanes.call({ script: this.#scripts['inbox-room'], tag, keys, texts, decode })
   }
 }

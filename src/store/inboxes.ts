@@ -117,7 +117,7 @@ export class Inboxes {
   readonly #tags: readonly string[]
   readonly #retention: string
   /** Whether one call may use keys of several partitions. */
-  readonly #isOneRedis: boolean
+  readonly isOneRedis: boolean
   readonly #payloadKeys: PayloadKeys
 
   constructor (
@@ -131,7 +131,7 @@ export class Inboxes {
     this.#scripts = scripts
     this.#keyNames = keyNames
     this.#tags = tags
-    this.#isOneRedis = isOneRedis
+    this.isOneRedis = isOneRedis
     this.#retention = String(retention)
   }
 
@@ -145,12 +145,12 @@ export class Inboxes {
     ]
     const texts = [
       token, agent, String(max), lifetime === null ? '' : String(lifetime), request,
-      this.#isOneRedis || other === undefined ? '' : elsewhereText(caughtElsewhere)
+      this.isOneRedis || other === undefined ? '' : elsewhereText(caughtElsewhere)
     ]
     if (maxBytes !== Infinity) texts.push(String(maxBytes))
     else if (worker !== undefined) texts.push(String(Number.MAX_SAFE_INTEGER))
     if (worker !== undefined) texts.push(worker)
-    if (this.#isOneRedis && other !== undefined) keys.push(this.#keyNames.inbox(other, tenant, inbox))
+    if (this.isOneRedis && other !== undefined) keys.push(this.#keyNames.inbox(other, tenant, inbox))
     const decode = (reply: unknown) => readTake(reply, this.#payloadKeys)
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, isAlone: max !== 1, decode })
   }
@@ -248,9 +248,9 @@ export class Inboxes {
   async #readNames (
     tags: readonly string[], range: readonly string[], limit: number, retention = ''
   ): Promise<Array<{ tag: string, at: number, found: unknown[] }>> {
-    const size = this.#isOneRedis ? names.listsACall : 1
+    const size = this.isOneRedis ? names.listsACall : 1
     const groups = inGroups(tags, size)
-    const atOnce = this.#isOneRedis ? names.callsAtOnce.oneRedis : names.callsAtOnce.cluster
+    const atOnce = this.isOneRedis ? names.callsAtOnce.oneRedis : names.callsAtOnce.cluster
     const lists: Array<{ tag: string, at: number, found: unknown[] }> = []
     for (const some of inGroups(groups, atOnce)) {
       const replies = await Promise.all(some.map(group => this.#lanes.call({

@@ -96,6 +96,54 @@ for (const [where, service] of [['one Redis', one], ['spread', spread]] as const
     t.match(await look(), { caught: 1, max_caught: null })
   })
 
+  t.test(`while one request takes at home by a key, and once it did, no other takes elsewhere by it: ${where}`, async t => {
+    const { approved, pass, take } = inbox()
+    const name = `former-${names}`
+    const own = { tenant: 'default', inbox: name, tag: inboxTag('default', name), other: homeTag('default') }
+    const keyed = { token: digestToken('catch-next default bob', name, undefined), request: digestToken('request', '', Buffer.from(JSON.stringify({ inbox: name, max: 1 }))) }
+    const { room } = service.store.inboxes
+    const nothing = { taken: 0, at: null, keptFor: 60_000 }
+    const key = { 'idempotency-key': name }
+    const beside = where === 'spread' ? { caught: 0, at: Date.now() } : null
+    t.equal(await room.keep(own, 'one', 1, beside, keyed), 1)
+    t.equal(await room.keep(own, 'one', 1, beside, keyed), 1, 'a call that is sent again')
+    t.equal(await room.keep(own, 'two', 1, beside, keyed), 'left')
+    t.equal(await room.keep(own, 'two', 1, beside, { ...keyed, request: 'another' }), 'reused')
+    const young = await pass()
+    t.strictSame(await take(1, key), [])
+    await room.give(own, 'two', nothing, keyed)
+    t.equal(await room.keep(own, 'two', 1, beside, keyed), 'left', 'only who noted it takes it back')
+    await room.give(own, 'one', nothing, keyed)
+    t.strictSame(await take(1, key), [young])
+    t.equal(await room.keep(own, 'two', 1, beside, keyed), 'known')
+    const old = await approved()
+    const another = { 'idempotency-key': `${name}-2` }
+    t.strictSame(await take(1, another), [old])
+    const asked = { ...keyed, token: digestToken('catch-next default bob', `${name}-2`, undefined), agent: 'bob', max: 1, lifetime: 60_000 }
+    t.match(await service.store.inboxes.take(own, asked), { outcome: 'elsewhere' })
+    await pass()
+    t.strictSame(await take(1, another), [old])
+    t.ok(await service.redis.pttl(`${service.prefix}:{${own.tag}}:n:${asked.token}`) > 80_000_000, 'for as long as the work may last')
+  })
+
+  t.test(`requests that wait with one key take one for both, whichever partition has it first: ${where}`, async t => {
+    const other = await testApp(t, more, { isSpread: where === 'spread', prefix: service.prefix })
+    for (let n = 0; n < 12; n++) {
+      const name = `one-key-${n}`
+      const [here, there] = [work(service, name), work(other, name)]
+      const old = await here.former()
+      const key = { 'idempotency-key': name }
+      const pair = Promise.all([here.take(1, key, 20), there.take(1, key, 20)])
+      await until(async () => await inboxWaiters(service.app) + await inboxWaiters(other.app) === 2)
+      const [, young] = await Promise.all([here.approve(old), there.pass()])
+      const [one, two] = await pair
+      t.strictSame(one, two)
+      t.ok(one!.length === 1 && [old, young].includes(one![0]!))
+      t.strictSame(await there.take(1, key), one, 'and so do those that come later')
+      t.match(await here.look(), { pending: 1, caught: 1 })
+    }
+  })
+
   t.test(`a key gives again what it took: ${where}`, async t => {
     const { approved, pass, take } = inbox()
     const old = await approved()
@@ -238,43 +286,45 @@ t.test('a look costs few calls: at an inbox that is full, and where nothing is a
 t.test('while room is kept for what is taken at home, or was since one counted there, nothing else takes it', async t => {
   const { set, pass, take, look, done } = work(spread, 'room')
   const { room } = spread.store.inboxes
+  const keep = (call: string, max: number, elsewhere: { caught: number, at: number }) => room.keep(own, call, max, elsewhere, null)
+  const give = (call: string, at: number | null) => room.give(own, call, { taken: at === null ? 0 : 1, at, keptFor: 0 }, null)
   const own = { tenant: 'default', inbox: 'room', tag: inboxTag('default', 'room') }
   const at = Date.now()
-  t.equal(await room.keep(own, 'one', 5, { caught: 1, at }), 5, 'without a limit all that it wants')
-  await room.give(own, 'one', null)
+  t.equal(await keep('one', 5, { caught: 1, at }), 5, 'without a limit all that it wants')
+  await give('one', null)
   await set({ max_caught: 3 })
-  t.equal(await room.keep(own, 'one', 5, { caught: 1, at }), 2)
-  t.equal(await room.keep(own, 'one', 5, { caught: 1, at }), 2, 'a call that is sent again keeps no more')
-  t.equal(await room.keep(own, 'two', 1, { caught: 1, at }), 'closed')
+  t.equal(await keep('one', 5, { caught: 1, at }), 2)
+  t.equal(await keep('one', 5, { caught: 1, at }), 2, 'a call that is sent again keeps no more')
+  t.equal(await keep('two', 1, { caught: 1, at }), 'closed')
   const ids = [await pass(), await pass()]
   t.match(await take(2), [ids[0]], 'none is caught in the other, so one is left beside the two')
   t.strictSame(await take(2), [])
-  await room.give(own, 'one', at)
-  t.equal(await room.keep(own, 'two', 1, { caught: 0, at }), 'limited', 'what was counted before isn’t true any more')
-  t.equal(await room.keep(own, 'two', 1, { caught: 2, at: at + 1 }), 'closed')
-  t.equal(await room.keep(own, 'two', 1, { caught: 1, at: at + 1 }), 1)
+  await give('one', at)
+  t.equal(await keep('two', 1, { caught: 0, at }), 'limited', 'what was counted before isn’t true any more')
+  t.equal(await keep('two', 1, { caught: 2, at: at + 1 }), 'closed')
+  t.equal(await keep('two', 1, { caught: 1, at: at + 1 }), 1)
   t.strictSame(await take(), [ids[1]], 'what was known to be empty is counted again')
   t.match(await look(), { caught: 2 })
-  await room.give(own, 'two', at + 9)
-  await room.give(own, 'gone', at + 5)
-  t.equal(await room.keep(own, 'two', 1, { caught: 0, at: at + 7 }), 'limited', 'the latest time counts')
+  await give('two', at + 9)
+  await give('gone', at + 5)
+  t.equal(await keep('two', 1, { caught: 0, at: at + 7 }), 'limited', 'the latest time counts')
   const keptFor = await spread.redis.pttl(`${spread.prefix}:{${own.tag}}:i:default:room:places`)
   t.ok(keptFor > 10_000 && keptFor <= 20_000, `all of it goes by itself, in ${keptFor} ms`)
-  t.equal(await room.keep(own, 'two', 1, { caught: 0, at: at + 10 }), 1)
+  t.equal(await keep('two', 1, { caught: 0, at: at + 10 }), 1)
   const third = await pass()
   const waiting: string[] = []
   take(1, {}, 60).then(ids => waiting.push(...ids))
   await until(async () => await inboxWaiters(spread.app) === 1)
   t.strictSame(await take(), [])
-  await room.give(own, 'two', null)
+  await give('two', null)
   // Not only when the wait is over.
   await until(() => waiting.length > 0)
   t.strictSame(waiting, [third], 'who waits is woken when room is given back')
   await done(third)
   await spread.setClock(Date.now() + 20_001)
-  t.equal(await room.keep(own, 'three', 1, { caught: 0, at: 1 }), 1, 'room whose call is gone ends')
+  t.equal(await keep('three', 1, { caught: 0, at: 1 }), 1, 'room whose call is gone ends')
   await spread.setClock(Date.now() - 60_000)
-  t.equal(await room.keep(own, 'four', 1, { caught: 0, at: 1 }), 1, 'that of a clock that was set back doesn’t count')
+  t.equal(await keep('four', 1, { caught: 0, at: 1 }), 1, 'that of a clock that was set back doesn’t count')
 })
 
 t.test('on one Redis, what a replica of version 0.2.0 decided leaves the list of what waits', async t => {

@@ -291,6 +291,7 @@ export const scriptLibraries: readonly Mutated[] = [
       ["if elsewhere == '?' then return 'limited' end", ''],
       ["if counted_at + 0 <= taken_at then return 'limited' end", ''],
       ['all[i - 1] ~= token and', ''],
+      ["if count and count ~= '0' and members == '' then return { 'elsewhere' } end", ''],
       ['now < ends + 0 and', ''],
       ['and ends + 0 <= now + 2 * ROOM_KEPT then', 'then'],
       ['now + 2 * ROOM_KEPT then', 'now + ROOM_KEPT then'],

@@ -143,7 +143,7 @@ export class InboxTaker {
       // The client may have gone meanwhile: then nothing is taken.
       if (performance.now() > until || request.waiting?.requester.isGone() === true) return looksAgain
     }
-    return await this.#takeOwn(own, wanted)
+    return await this.#takeOwn({ own, home }, wanted)
   }
 
   /** The arguments that identify the operation, the same for both lists. */
@@ -155,46 +155,52 @@ export class InboxTaker {
     }
   }
 
-  async #takeOwn (own: InboxPlace, wanted: Taking): Promise<Found> {
+  async #takeOwn ({ own, home }: Places, wanted: Taking): Promise<Found> {
     const take = (caughtElsewhere?: CaughtElsewhere) => this.#inboxes.take(own, { ...wanted, caughtElsewhere })
     const known = await this.#knownBeside(own)
-    const reply = await take(known)
-    if (reply.outcome !== 'limited') return takenOf(reply, wanted)
-    return takenOf(await take(await this.#countBeside(own, known !== undefined)), wanted)
+    let reply = await take(known)
+    if (reply.outcome === 'limited') reply = await take(await this.#countBeside(own, known !== undefined))
+    if (reply.outcome === 'elsewhere') reply = await this.#inboxes.take(home!, { ...wanted, max: 0 })
+    return takenOf(reply, wanted)
   }
 
-  /** What is in the home partition. There, in a Cluster, max_caught wants room in the own one. */
+  /** What is in the home partition. */
   async #takeFormer (own: InboxPlace, home: InboxPlace, wanted: Taking): Promise<Found> {
-    const reply = await this.#inboxes.take(home, wanted)
-    if (reply.outcome !== 'limited') return takenOf(reply, wanted)
-    const token = randomToken()
-    const most = await this.#keepRoom(own, home, token, wanted.max)
-    if (typeof most === 'string') {
-      const none = most === 'empty' ? nothing : looksAgain
-      if (wanted.request === '-') return none
-      // Another request with this key may have taken there meanwhile: that is the answer to both.
-      const before = takenOf(await this.#inboxes.take(home, { ...wanted, max: 0 }), wanted)
-      return before.replayed || before.isLeft === true ? before : none
-    }
+    const keyed = wanted.request === '-' ? null : wanted
+    // Without a key, and without max_caught in a Cluster, it needn't tell the own partition.
+    const reply = keyed === null ? await this.#inboxes.take(home, wanted) : null
+    if (reply !== null && reply.outcome !== 'limited') return takenOf(reply, wanted)
+    const call = randomToken()
+    const most = await this.#keepRoom(own, home, call, wanted)
+    if (most === 'reused') throw new Problem('idempotency_key_reused')
+    if (most === 'left') return { ...nothing, isMore: true, isLeft: true }
+    // What this key took before, the own partition says.
+    if (most === 'empty' || most === 'known') return nothing
+    if (typeof most === 'string') return looksAgain
+    const give = (items: readonly TakenHandoff[]) => this.#inboxes.room.give(own, call, {
+      taken: items.length,
+      at: this.#inboxes.isOneRedis ? null : items[0]?.record?.caught?.at ?? null,
+      keptFor: Math.max(this.#workTtl, ...items.map(({ record }) => record!.caught!.deadline - record!.caught!.at))
+    }, keyed).catch(() => {})
     try {
       const found = takenOf(await this.#inboxes.take(home, { ...wanted, max: most, caughtElsewhere: 'room' }), wanted)
-      await this.#inboxes.room.give(own, token, found.items[0]?.record?.caught?.at ?? null).catch(() => {})
+      await give(found.items)
       return found
     } catch (error) {
       // After any other error something may be caught: then the room is kept until it ends.
-      if (error instanceof TooLarge) await this.#inboxes.room.give(own, token, null).catch(() => {})
+      if (error instanceof TooLarge) await give([])
       throw error
     }
   }
 
   /** @returns for how many; or why not: `empty`, there is nothing to take */
-  async #keepRoom (
-    own: InboxPlace, home: InboxPlace, token: string, max: number
-  ): Promise<number | 'closed' | 'limited' | 'empty'> {
+  async #keepRoom (own: InboxPlace, home: InboxPlace, call: string, { token, request, max }: Taking) {
     for (let tries = 1; ; tries++) {
       const counted = await this.#inboxes.count(home)
       if (counted.pending === 0) return 'empty'
-      const most = await this.#inboxes.room.keep(own, token, Math.min(max, counted.pending), counted)
+      const keyed = request === '-' ? null : { token, request }
+      const elsewhere = this.#inboxes.isOneRedis ? null : counted
+      const most = await this.#inboxes.room.keep(own, call, Math.min(max, counted.pending), elsewhere, keyed)
       // Others take there, within a millisecond of the count.
       if (most !== 'limited' || tries === countsAtMost) return most
     }
@@ -221,6 +227,8 @@ function takenOf (reply: TakeReply, { request }: Taking): Found {
   if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
   if (reply.outcome === 'closed') return { ...nothing, isClosed: true }
   if (reply.outcome === 'limited') return looksAgain
+  // Of `before`, which looks there too.
+  if (reply.outcome === 'elsewhere') return nothing
   if (!('items' in reply)) return { ...nothing, isMore: true, isLeft: true }
   return { ...reply, replayed: request !== '-' && reply.outcome === 'replayed' }
 }

@@ -148,8 +148,10 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
     case 'count': inboxes.count(inbox); break
     case 'room': {
       const elsewhere = random.pick([{ caught: 0, at: now }, { caught: 1, at: now - 10 }])
-      if (random.chance(0.5)) inboxes.room.keep(inbox, token, random.between(1, 3), elsewhere)
-      else inboxes.room.give(inbox, token, random.pick([null, now - 5, now + 5]))
+      const keyed = random.pick([null, { token, request: 'r1' }, { token, request: 'r2' }])
+      const call = random.pick(['c1', 'c2'])
+      if (random.chance(0.5)) inboxes.room.keep(inbox, call, random.between(1, 3), random.pick([null, elsewhere]), keyed)
+      else inboxes.room.give(inbox, call, { taken: random.between(0, 2), at: random.pick([null, now - 5, now + 5]), keptFor: 60_000 }, keyed)
       break
     }
     case 'groups': inboxes.groups(inbox, random.pick([null, null, '', 'a', 'aa']), random.between(1, 3)); break
