@@ -22,6 +22,7 @@
 --          {'limited'}   in a Cluster: their number is limited, and ARGV 7 isn't known, or too old
 --          {'left'}      another request with this token is taking in the other partition
 --          {'elsewhere'} this operation took something before in the other partition
+--          {'unsettled', taker}  it may have: the call `taker` was going to, and never said what came of it
 --          {'reused'}    this token came with another request before
 --          {'locked', name}  this operation took one before that this replica doesn't have the key of this name for
 --          {'larger'}    they have more bytes than ARGV 8

@@ -99,18 +99,19 @@ end
 -- An operation's note: the request's digest; how many handoffs it took in the home partition, or may take there; and
 -- what it took here, by its members. In version 0.2.0 each member may have a slash and a position. While one request
 -- takes in the home partition for all with its key (inbox-room.lua), there is an @ instead of the members, with what
--- tells this call from others, and when that began.
-local function readNote(note)
+-- tells this call from others, and when that began. Each of its calls is over 10 s later, if it was sent at all.
+local function readNote(note, now)
   local asked, count, members = string.match(note or '', '^(%S+) (%d+)(.*)$')
-  return asked, count, members, string.match(members or '', '^ @(%S+) (%d+)$')
+  local taker, since = string.match(members or '', '^ @(%S+) (%d+)$')
+  return asked, count, members, taker, taker and now < since + 10000 and now > since - 10000
 end
 -- Answers an operation from the note of its earlier call, as a reply; nil if the operation may take handoffs now.
 local function takenBefore(before, remembered, prefix, agent, token, request, now, max_bytes)
-  local asked, count, members, _, since = readNote(before)
+  local asked, count, members, taker, is_under_way = readNote(before, now)
   if before and asked ~= request then return { 'reused' } end
-  if since and now < since + 10000 and now > since - 10000 then return { 'left' } end
+  if taker then return is_under_way and { 'left' } or { 'unsettled', taker } end
   if count and count ~= '0' and members == '' then return { 'elsewhere' } end
-  if before and not since then
+  if before then
     local all = stillCaught(remembered, prefix, members, agent, token, now)
     -- Without a key this is the same call again, whose reply was lost: no other request has this token.
     if max_bytes and request ~= '-' and bytesOf(all) > max_bytes then return { 'larger' } end

@@ -129,7 +129,9 @@ export const outcomes = {
   stands: ['stands', 'newer'],
   status: ['found', 'not_found'],
   sweep: ['swept', 'late'],
-  take: ['taken', 'replayed', 'closed', 'limited', 'left', 'elsewhere', 'reused', 'locked', 'larger', 'late'],
+  take: [
+    'taken', 'replayed', 'closed', 'limited', 'left', 'elsewhere', 'unsettled', 'reused', 'locked', 'larger', 'late'
+  ],
   'task-answer': ['known', 'noted', 'not_found', 'late'],
   'task-list': ['listed'],
   task: ['found', 'not_found', 'larger'],

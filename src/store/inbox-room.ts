@@ -25,7 +25,7 @@ interface KeyedTake { token: string, request: string }
 interface HomeTake {
   /** How many handoffs. */
   taken: number
-  /** In a Cluster, if it took some: when they were caught, by their Redis (ms). */
+  /** In a Cluster: when they were caught, by their Redis (ms), 0 if none were. Else null. */
   at: number | null
   /** For how long the answer is to be the same with an Idempotency-Key (ms). */
   keptFor: number
@@ -55,10 +55,11 @@ export class InboxRoom {
    * @returns how many it may take; or why none
    */
   keep (
-    own: OwnPlace, call: string, max: number, caughtElsewhere: CaughtElsewhere | null, keyed: KeyedTake | null
+    own: OwnPlace, call: string, max: number, caughtElsewhere: Exclude<CaughtElsewhere, 'room'> | null,
+    keyed: KeyedTake | null
   ): Promise<number | Exclude<Replied<'inbox-room'>, 'kept'>> {
     const texts = [call, String(max), caughtElsewhere === null ? '' : elsewhereText(caughtElsewhere)]
-    if (keyed !== null) texts.push(keyed.request, '', '')
+    if (keyed !== null) texts.push(keyed.request)
     return this.#call(own, keyed, texts, reply => {
       const [outcome, most] = tagged<Replied<'inbox-room'>>(reply)
       return outcome === 'kept' ? most as number : outcome

@@ -54,7 +54,9 @@ interface ClaimReply { outcome: Replied<'claim'>, chosen: string, gone: string }
 export interface TakenHandoff extends Caught { id: string }
 /** `isMore`: there may be more. */
 export type TakeReply = { outcome: 'taken' | 'replayed', isMore: boolean, items: TakenHandoff[] } |
-  { outcome: Refused<'take', 'taken' | 'replayed' | 'larger'> }
+  /** `taker`: of a call that never said whether it took something in the home partition. */
+  { outcome: 'unsettled', taker: string } |
+  { outcome: Refused<'take', 'taken' | 'replayed' | 'unsettled' | 'larger'> }
 
 /** An inbox's settings, by operators. */
 interface InboxSettings {
@@ -312,6 +314,7 @@ function readTake (reply: unknown, payloadKeys: PayloadKeys): TakeReply {
   const [outcome, more, ...parts] = tagged(reply)
   if (outcome === 'larger') throw new TooLarge()
   if (outcome === 'locked') throw payloadKeys.lacks(String(more))
+  if (outcome === 'unsettled') return { outcome, taker: String(more) }
   if (more === undefined) return { outcome: outcome as 'closed' }
   const items: TakenHandoff[] = []
   let broken: PayloadBroken | undefined

@@ -87,7 +87,7 @@ export function showErrors (area: Area, signIn: SignIn, log: FaultLog, refused: 
     }
     const status = statusOf(error, statuses)
     if (status === 500) log.error({ err: error, ...requestFields(request) }, 'internal error')
-    if (status === 503) reply.header('retry-after', '1')
+    if (status === 503 && !reply.hasHeader('retry-after')) reply.header('retry-after', '1')
     // Before the caller is known, this is undefined or null, depending on how far the request got.
     const caller = request.caller ?? undefined
     const doing = request.isSentAgain

@@ -102,7 +102,7 @@ for (const [where, service] of [['one Redis', one], ['spread', spread]] as const
     const own = { tenant: 'default', inbox: name, tag: inboxTag('default', name), other: homeTag('default') }
     const keyed = { token: digestToken('catch-next default bob', name, undefined), request: digestToken('request', '', Buffer.from(JSON.stringify({ inbox: name, max: 1 }))) }
     const { room } = service.store.inboxes
-    const nothing = { taken: 0, at: null, keptFor: 60_000 }
+    const nothing = { taken: 0, at: where === 'spread' ? 0 : null, keptFor: 60_000 }
     const key = { 'idempotency-key': name }
     const beside = where === 'spread' ? { caught: 0, at: Date.now() } : null
     t.equal(await room.keep(own, 'one', 1, beside, keyed), 1)
@@ -124,6 +124,41 @@ for (const [where, service] of [['one Redis', one], ['spread', spread]] as const
     await pass()
     t.strictSame(await take(1, another), [old])
     t.ok(await service.redis.pttl(`${service.prefix}:{${own.tag}}:n:${asked.token}`) > 80_000_000, 'for as long as the work may last')
+  })
+
+  t.test(`who waits with a key gets what a replica took at home that was killed then: ${where}`, async t => {
+    const service = await testApp(t, more, { isSpread: where === 'spread' })
+    const { approved, pass, take } = work(service, 'killed')
+    const { inboxes } = service.store
+    const own = { tenant: 'default', inbox: 'killed', tag: inboxTag('default', 'killed'), other: homeTag('default') }
+    const home = { ...own, tag: own.other, other: own.tag }
+    const keyOf = (name: string) => ({ token: digestToken('catch-next default bob', name, undefined), request: digestToken('request', '', Buffer.from(JSON.stringify({ inbox: 'killed', max: 1 }))) })
+    const beside = () => where === 'spread' ? { caught: 0, at: Date.now() } : null
+    /** @param took before it was killed */
+    const afterKill = async (name: string, took: boolean) => {
+      const asked = { ...keyOf(name), agent: 'bob', max: 1, lifetime: 60_000, caughtElsewhere: 'room' as const }
+      t.equal(await inboxes.room.keep(own, 'dead', 1, beside(), keyOf(name)), 1)
+      const old = took ? await approved() : null
+      if (took) t.match(await inboxes.take(home, asked), { outcome: 'taken', items: [{ id: old }] })
+      const young = await pass()
+      const waiting = take(1, { 'idempotency-key': name }, 30)
+      await until(async () => await inboxWaiters(service.app) === 1)
+      t.match(await inboxes.take(own, asked), { outcome: 'left' })
+      const note = `${service.prefix}:{${own.tag}}:n:${asked.token}`
+      t.ok(await service.redis.pttl(note) > 100_000, 'longer than a request waits')
+      const [digest, count, call, since] = (await service.redis.get(note))!.split(' ')
+      await service.redis.set(note, `${digest} ${count} ${call} ${Number(since) - 10_000}`)
+      return { old, young, taken: await waiting, again: await take(1, { 'idempotency-key': name }) }
+    }
+    const one = await afterKill('one', true)
+    t.strictSame(one.taken, [one.old])
+    t.strictSame(one.again, [one.old])
+    t.strictSame(await take(5), [one.young], 'nothing else was taken')
+    const two = await afterKill('two', false)
+    t.strictSame(two.taken, [two.young], 'if that took nothing, this takes')
+    t.strictSame(two.again, [two.young])
+    t.strictSame(await take(5), [])
+    t.equal(await service.redis.pttl(`${service.prefix}:{${own.tag}}:i:default:killed:places`), -2, 'and gives back its room')
   })
 
   t.test(`requests that wait with one key take one for both, whichever partition has it first: ${where}`, async t => {
@@ -287,11 +322,11 @@ t.test('while room is kept for what is taken at home, or was since one counted t
   const { set, pass, take, look, done } = work(spread, 'room')
   const { room } = spread.store.inboxes
   const keep = (call: string, max: number, elsewhere: { caught: number, at: number }) => room.keep(own, call, max, elsewhere, null)
-  const give = (call: string, at: number | null) => room.give(own, call, { taken: at === null ? 0 : 1, at, keptFor: 0 }, null)
+  const give = (call: string, at: number) => room.give(own, call, { taken: at === 0 ? 0 : 1, at, keptFor: 0 }, null)
   const own = { tenant: 'default', inbox: 'room', tag: inboxTag('default', 'room') }
   const at = Date.now()
   t.equal(await keep('one', 5, { caught: 1, at }), 5, 'without a limit all that it wants')
-  await give('one', null)
+  await give('one', 0)
   await set({ max_caught: 3 })
   t.equal(await keep('one', 5, { caught: 1, at }), 2)
   t.equal(await keep('one', 5, { caught: 1, at }), 2, 'a call that is sent again keeps no more')
@@ -316,7 +351,7 @@ t.test('while room is kept for what is taken at home, or was since one counted t
   take(1, {}, 60).then(ids => waiting.push(...ids))
   await until(async () => await inboxWaiters(spread.app) === 1)
   t.strictSame(await take(), [])
-  await give('two', null)
+  await give('two', 0)
   // Not only when the wait is over.
   await until(() => waiting.length > 0)
   t.strictSame(waiting, [third], 'who waits is woken when room is given back')

@@ -259,6 +259,6 @@ t.test('what can’t be decrypted here isn’t decided here, and the others are'
     t.strictSame([await approvalOf(locked), await approvalOf(other)], ['waiting', 'approved'])
   }
   const page = await carol(`/approvals/${locked}`)
-  t.equal(page.statusCode, 503)
+  t.strictSame([page.statusCode, page.headers['retry-after']], [503, '5'])
   t.match(textOf(page.body), /This can’t be decrypted here .* key .* so nothing was changed/)
 })

@@ -161,7 +161,12 @@ export class InboxTaker {
     let reply = await take(known)
     if (reply.outcome === 'limited') reply = await take(await this.#countBeside(own, known !== undefined))
     if (reply.outcome === 'elsewhere') reply = await this.#inboxes.take(home!, { ...wanted, max: 0 })
-    return takenOf(reply, wanted)
+    if (reply.outcome !== 'unsettled') return takenOf(reply, wanted)
+    // Its calls are over. Whatever it took by this key, the home partition knows.
+    const found = takenOf(await this.#inboxes.take(home!, { ...wanted, max: 0 }), wanted)
+    if (found.replayed) return found
+    await this.#inboxes.room.give(own, reply.taker, this.#settled([]), wanted)
+    return looksAgain
   }
 
   /** What is in the home partition. */
@@ -177,11 +182,8 @@ export class InboxTaker {
     // What this key took before, the own partition says.
     if (most === 'empty' || most === 'known') return nothing
     if (typeof most === 'string') return looksAgain
-    const give = (items: readonly TakenHandoff[]) => this.#inboxes.room.give(own, call, {
-      taken: items.length,
-      at: this.#inboxes.isOneRedis ? null : items[0]?.record?.caught?.at ?? null,
-      keptFor: Math.max(this.#workTtl, ...items.map(({ record }) => record!.caught!.deadline - record!.caught!.at))
-    }, keyed).catch(() => {})
+    const give = (items: readonly TakenHandoff[]) =>
+      this.#inboxes.room.give(own, call, this.#settled(items), keyed).catch(() => {})
     try {
       const found = takenOf(await this.#inboxes.take(home, { ...wanted, max: most, caughtElsewhere: 'room' }), wanted)
       await give(found.items)
@@ -190,6 +192,16 @@ export class InboxTaker {
       // After any other error something may be caught: then the room is kept until it ends.
       if (error instanceof TooLarge) await give([])
       throw error
+    }
+  }
+
+  /** How taking these went. */
+  #settled (items: readonly TakenHandoff[]) {
+    const works = items.map(({ record }) => record!.caught!)
+    return {
+      taken: items.length,
+      at: this.#inboxes.isOneRedis ? null : works[0]?.at ?? 0,
+      keptFor: Math.max(this.#workTtl, ...works.map(({ at, deadline }) => deadline - at))
     }
   }
 
@@ -228,7 +240,7 @@ function takenOf (reply: TakeReply, { request }: Taking): Found {
   if (reply.outcome === 'closed') return { ...nothing, isClosed: true }
   if (reply.outcome === 'limited') return looksAgain
   // Of `before`, which looks there too.
-  if (reply.outcome === 'elsewhere') return nothing
+  if (reply.outcome === 'elsewhere' || reply.outcome === 'unsettled') return nothing
   if (!('items' in reply)) return { ...nothing, isMore: true, isLeft: true }
   return { ...reply, replayed: request !== '-' && reply.outcome === 'replayed' }
 }

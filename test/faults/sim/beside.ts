@@ -151,7 +151,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
       const keyed = random.pick([null, { token, request: 'r1' }, { token, request: 'r2' }])
       const call = random.pick(['c1', 'c2'])
       if (random.chance(0.5)) inboxes.room.keep(inbox, call, random.between(1, 3), random.pick([null, elsewhere]), keyed)
-      else inboxes.room.give(inbox, call, { taken: random.between(0, 2), at: random.pick([null, now - 5, now + 5]), keptFor: 60_000 }, keyed)
+      else inboxes.room.give(inbox, call, { taken: random.between(0, 2), at: random.pick([null, 0, now - 5, now + 5]), keptFor: 60_000 }, keyed)
       break
     }
     case 'groups': inboxes.groups(inbox, random.pick([null, null, '', 'a', 'aa']), random.between(1, 3)); break
