@@ -58,5 +58,4 @@ if most == 0 and at_home ~= '' then
   redis.call('HDEL', places, token)
   redis.pcall('SPUBLISH', inbox, 'given')
 end
-if most == 0 and note then redis.pcall('SPUBLISH', note, 'taken') end
 return { 'kept', most }

@@ -37,7 +37,7 @@ export const otherScripts: readonly Mutated[] = [
       ["redis.call('SET', note, request .. ' ' .. ms(most) .. ' @' .. token .. ' ' .. ms(now), 'PX', NOTE_KEPT)", ''],
       ['NOTE_KEPT = 120000', 'NOTE_KEPT = 10000'],
       ["redis.call('SET', note, request .. ' ' .. taken, 'PX', kept_for)", ''],
-      ["elseif note and taker == token then", 'elseif note then'],
+      ['elseif note and taker == token then', 'elseif note then'],
       ["redis.call('DEL', note)", ''],
       ["redis.call('HSET', places, token, ms(most) .. ' ' .. ends)", ''],
       ["redis.call('HSET', places, 'settled', '0 ' .. ends .. ' ' .. ms(math.max(taken_at, at_home + 0)))", ''],
@@ -47,7 +47,6 @@ export const otherScripts: readonly Mutated[] = [
       ["redis.call('PEXPIREAT', places, ends)", ''],
       ["redis.call('HDEL', places, token)", ''],
       ["redis.pcall('SPUBLISH', inbox, 'given')", ''],
-      ["if most == 0 and note then redis.pcall('SPUBLISH', note, 'taken') end", ''],
     ],
   },
   {
