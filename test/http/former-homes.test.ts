@@ -19,10 +19,10 @@ const spread = await testApp(t, more, { isSpread: true })
 function work (service: TestApp, name: string) {
   const { call } = service
   /** As a replica of version 0.2.0 passes it. */
-  const former = async (id = randomHomeId('default'), token = '-', output = 'null') => {
+  const former = async (id = randomHomeId('default'), token = '-', output = 'null', words = '') => {
     const payload = Buffer.from(`"task":"old","output":${output},"context":null,"constraints":null`)
     const reply = await service.store.handoffs.pass({
-      tenant: 'default', id, tag: homeTag('default'), token, passedBy: 'alice', requireHuman: true, to: name, expiresIn: 3_600_000, options: ` t${name} l4 hdigest n4`, payload
+      tenant: 'default', id, tag: homeTag('default'), token, passedBy: 'alice', requireHuman: true, to: name, expiresIn: 3_600_000, options: ` t${name}${words} l4 hdigest n4`, payload
     })
     t.match(reply, { outcome: 'passed' })
     return id
@@ -97,7 +97,7 @@ for (const [where, service] of [['one Redis', one], ['spread', spread]] as const
   })
 
   t.test(`while one request takes at home by a key, and once it did, no other takes elsewhere by it: ${where}`, async t => {
-    const { approved, pass, take } = inbox()
+    const { former, approve, approved, pass, take } = inbox()
     const name = `former-${names}`
     const own = { tenant: 'default', inbox: name, tag: inboxTag('default', name), other: homeTag('default') }
     const keyed = { token: digestToken('catch-next default bob', name, undefined), request: digestToken('request', '', Buffer.from(JSON.stringify({ inbox: name, max: 1 }))) }
@@ -124,6 +124,12 @@ for (const [where, service] of [['one Redis', one], ['spread', spread]] as const
     await pass()
     t.strictSame(await take(1, another), [old])
     t.ok(await service.redis.pttl(`${service.prefix}:{${own.tag}}:n:${asked.token}`) > 80_000_000, 'for as long as the work may last')
+    const short = await former(undefined, undefined, undefined, ' w1000')
+    await approve(short)
+    const third = { 'idempotency-key': `${name}-3` }
+    t.strictSame(await take(1, third), [short])
+    const note = digestToken('catch-next default bob', `${name}-3`, undefined)
+    t.ok(await service.redis.pttl(`${service.prefix}:{${own.tag}}:n:${note}`) > 80_000_000, 'or as the key counts')
   })
 
   t.test(`who waits with a key gets what a replica took at home that was killed then: ${where}`, async t => {
@@ -296,6 +302,28 @@ t.test('a large one is taken too, since a look that finds it too large gives its
   const id = await former(undefined, undefined, JSON.stringify({ text: 'x'.repeat(100_000) }))
   await approve(id)
   t.strictSame(await take(), [id])
+})
+
+t.test('it counts again if others took there meanwhile, and keeps no more room than there is', async t => {
+  const { approved, pass, take, set } = work(spread, 'again')
+  await set({ max_caught: 3 })
+  const { inboxes } = spread.store
+  const { room } = inboxes
+  const [count, keep] = [inboxes.count.bind(inboxes), room.keep.bind(room)]
+  const wanted: number[] = []
+  room.keep = (...given) => {
+    wanted.push(given[2])
+    return keep(...given)
+  }
+  let counts = 0
+  inboxes.count = async place => ({ ...await count(place), ...counts++ === 0 ? { at: 1 } : {} })
+  t.teardown(() => Object.assign(inboxes, { count }) && Object.assign(room, { keep }))
+  await room.give({ tenant: 'default', inbox: 'again', tag: inboxTag('default', 'again') }, 'other', { taken: 1, at: 2, keptFor: 0 }, null)
+  const old = await approved()
+  const young = await pass()
+  t.strictSame(await take(3), [old], 'the first count is too old, the second isn’t')
+  t.strictSame(wanted, [1, 1])
+  t.strictSame(await take(3), [young])
 })
 
 t.test('a look costs few calls: at an inbox that is full, and where nothing is at home', async t => {

@@ -139,7 +139,7 @@ export class InboxTaker {
     const wanted = { ...this.#operationOf(keyed), agent: caller.agent, worker, max, maxBytes }
     if (home !== null && queue.home.isWorthALook(homeLookLifetime)) {
       const found = await queue.home.look(() => this.#takeFormer(own, home, wanted))
-      if (found.items.length > 0 || found.replayed || found.isLeft === true) return { ...found, isMore: true }
+      if (found.items.length > 0 || found.replayed) return { ...found, isMore: true }
       // The client may have gone meanwhile: then nothing is taken.
       if (performance.now() > until || request.waiting?.requester.isGone() === true) return looksAgain
     }
@@ -178,9 +178,8 @@ export class InboxTaker {
     const call = randomToken()
     const most = await this.#keepRoom(own, home, call, wanted)
     if (most === 'reused') throw new Problem('idempotency_key_reused')
-    if (most === 'left') return { ...nothing, isMore: true, isLeft: true }
-    // What this key took before, the own partition says.
-    if (most === 'empty' || most === 'known') return nothing
+    if (most === 'empty') return nothing
+    // What this key took, or that another request takes by it, the own partition says.
     if (typeof most === 'string') return looksAgain
     const give = (items: readonly TakenHandoff[]) =>
       this.#inboxes.room.give(own, call, this.#settled(items), keyed).catch(() => {})
