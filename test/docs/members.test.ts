@@ -1,19 +1,35 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
+import type { Test } from 'tap'
 import { members } from '../../src/core/members.ts'
 import { readLua } from '../../src/redis/expand.ts'
+import { testApp } from '../helpers/app.ts'
 
-/** What is written of the members of pass outside src. MEMBERS=write npm test -- test/docs/members.test.ts writes the table anew. */
+/**
+ * What is written outside src of the members of pass, and of the scopes that calls need. MEMBERS=write npm test -- test/docs/members.test.ts
+ * writes both tables anew.
+ */
 
 const rows = Object.entries(members)
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
+function hasTable (t: Test, path: string, mark: string, lines: readonly string[]) {
+  const page = read(path)
+  const block = new RegExp(`(?<=<!-- ${mark} -->\n).*?(?=\n<!-- /${mark} -->)`, 's')
+  if (process.env.MEMBERS === 'write') writeFileSync(new URL(`../../${path}`, import.meta.url), page.replace(block, () => lines.join('\n')))
+  else t.equal(block.exec(page)?.[0], lines.join('\n'), 'take the actual one, or MEMBERS=write')
+}
+
 t.test('docs/api.md has the table of members', async t => {
-  const table = ['| member | | |', '|---|---|---|', ...rows.map(([name, { docs: [values, meaning] }]) => `| \`${name}\` | ${values} | ${meaning} |`)].join('\n')
-  const page = read('docs/api.md')
-  const block = /(?<=<!-- members -->\n).*?(?=\n<!-- \/members -->)/s
-  if (process.env.MEMBERS === 'write') writeFileSync(new URL('../../docs/api.md', import.meta.url), page.replace(block, () => table))
-  else t.equal(block.exec(page)?.[0], table, 'take the actual one, or MEMBERS=write')
+  hasTable(t, 'docs/api.md', 'members', ['| member | | |', '|---|---|---|', ...rows.map(([name, { docs: [values, meaning] }]) => `| \`${name}\` | ${values} | ${meaning} |`)])
+})
+
+t.test('docs/keys.md has the table of calls by scope', async t => {
+  const { app } = await testApp(t, { EVENTS_RETENTION: '60' })
+  const calls: Record<string, string[]> = {}
+  for (const [, call, scopes] of (await app.inject('/llms.txt')).body.matchAll(/^`([A-Z]+ \/api\/\S+)`, scope (.*?`)\./gm)) (calls[scopes!] ??= []).push(`\`${call}\``)
+  t.ok(Object.keys(calls).length > 7)
+  hasTable(t, 'docs/keys.md', 'scopes', ['| scope | calls |', '|---|---|', ...Object.entries(calls).map(([scopes, all]) => `| ${scopes} | ${all.join(', ')} |`)])
 })
 
 /** The letters of those that have words of their own. */
