@@ -8,8 +8,8 @@
 --       8 the handoff of this tick; empty to keep the one before  9 the newest tick's run, JSON; empty to keep it
 --       10 the member of what is remembered that the first new one replaces; empty for none
 --       11 the new ones, a line each  12 the runs, JSON, a line each, the oldest first
---       13 what ends with this of the runs that were asked for (schedule-run.lua); empty for none
---       14 1: only if that hasn't ended yet; else empty
+--       13 what ends with this of the runs that were asked for (schedule-run.lua), a line each
+--       14 1: only if that one hasn't ended yet; else empty
 -- Replies: {'noted'}    a run that was noted before isn't noted again
 --          {'stale'}    another replica noted it before, or the schedule is gone; nothing changed
 --          {'changed'}  it has said something else since, so what comes next is to be found anew; nothing changed
@@ -46,6 +46,6 @@ if old > 0 then redis.call('ZREMRANGEBYRANK', ran, 0, old - 1) end
 for run in string.gmatch(ARGV[12], '[^\n]+') do
   if not noted[run] then redis.call('RPUSH', runs, run) end
 end
-if asked ~= '' then redis.call('ZREM', open, asked) end
+for run in string.gmatch(asked, '[^\n]+') do redis.call('ZREM', open, run) end
 redis.call('LTRIM', runs, -100, -1)
 return { 'noted' }

@@ -3,13 +3,19 @@
 -- KEYS: 1 prefix:{tag}:tick:tenant:name   up to which tick its ticker has come
 --       2 prefix:{tag}:ticked:tenant:name   the ticks that ran last
 -- ARGV: 1 the call's deadline (ms)  2 the making of the schedule (microseconds)  3 the tick (ms)  4 its round
---       5 its kind: t, or r for a run, which from now on can't be passed unless it was before
+--       5 its kind (lib/ticks.lua): what is of kind b and was begun later may still run
 -- Replies: {'ran'}   it has made its handoff
 --          {'void'}  it hasn't, and from now on it can't
 --@include late ticks
 local mark, ticked, making, tick, round, kind = KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 if redis.call('ZSCORE', ticked, making .. '/' .. tick) then return { 'ran' } end
 if not hasTicked(mark, mark, ticked, kind, making, tick, round) then
-  if kind == 't' then moveMark(mark, making, tick, round, now) else addTicked(ticked, making, tick, now) end
+  if kind == 't' then
+    moveMark(mark, making, tick, round, now)
+  elseif kind == 'b' then
+    addTicked(ticked, making .. '/' .. tick .. '/b', round, now)
+  else
+    addTicked(ticked, making .. '/' .. tick, now, now)
+  end
 end
 return { 'void' }

@@ -43,6 +43,9 @@ export interface StoredSchedule {
   range: string | null
 }
 
+/** One in its turn, one that is made up for, or a run with an Idempotency-Key (lua/lib/ticks.lua). */
+export type TickKind = 't' | 'b' | 'r'
+
 interface ListedSchedule { name: string, says: string, next: number | null, last: string | null }
 
 interface NewSchedule {
@@ -58,8 +61,8 @@ interface NewSchedule {
   dueAt: number | null
 }
 
-/** A run that was asked for: its handoff's id, and when (ms). */
-export interface BegunRun { id: string, at: number }
+/** A run that was asked for: its handoff's id, and when (ms); and the tick that it makes up for, if it does (ms). */
+export interface BegunRun { id: string, at: number, tick?: number }
 
 /** What became of a tick, or of runs that were asked for. */
 export interface TickNote {
@@ -76,7 +79,7 @@ export interface TickNote {
   /** JSON text, the oldest first. One that was noted before isn't noted again. */
   runs: readonly string[]
   /** What ends with it of the runs that were asked for. */
-  ends?: BegunRun
+  ends?: readonly BegunRun[]
   /** Only if that hasn't ended yet. */
   isOnce?: boolean
 }
@@ -237,11 +240,11 @@ export class ScheduleStore {
     { tenant, name, making, version }: StoredSchedule, noted: TickNote
   ): Promise<Replied<'schedule-note'>> {
     const tag = homeTag(tenant)
-    const { claim, next, dueAt, work, last, ranges, replaces, runs, ends, isOnce = false } = noted
+    const { claim, next, dueAt, work, last, ranges, replaces, runs, ends = [], isOnce = false } = noted
     const texts = [
       memberOf(tenant, name), making, claim === null ? '' : begunText(claim), version, textOf(next), textOf(dueAt),
       work ?? '', last ?? '', replaces ?? '', ranges.join('\n'), runs.join('\n'),
-      ends === undefined ? '' : runOf(ends), isOnce ? '1' : ''
+      ends.map(runOf).join('\n'), isOnce ? '1' : ''
     ]
     const keys = [this.#keyNames.schedule(tag, tenant, name), this.#keyNames.schedulesDue(tag)]
     return this.#call('schedule-note', tag, keys, texts, ([outcome]) => outcome)
@@ -264,10 +267,18 @@ export class ScheduleStore {
       outcome === 'begun' ? readBegunRun(String(begun)) : null)
   }
 
+  /** Remembers ticks that are about to be made up for. @returns whether the schedule still says what was read */
+  beginTicks ({ tenant, name, making, version }: StoredSchedule, runs: readonly BegunRun[]): Promise<boolean> {
+    const tag = homeTag(tenant)
+    const keys = [this.#keyNames.schedule(tag, tenant, name), this.#keyNames.schedule(tag, tenant, name, 'begun')]
+    return this.#call('schedule-run', tag, keys, [making, runs.map(runOf).join('\n'), '', version], ([outcome]) =>
+      outcome === 'begun')
+  }
+
   /** Settles a tick that was begun in this partition. @returns whether it ran; if it didn't, it never will */
   settle (
     tenant: string, name: string, making: string, { tag, tick, round }: Pick<BegunTick, 'tag' | 'tick' | 'round'>,
-    kind: 't' | 'r' = 't'
+    kind: TickKind = 't'
   ): Promise<boolean> {
     const keys = (['tick', 'ticked'] as const).map(which => this.#keyNames.ticks(tag, tenant, name, which))
     const texts = [making, String(tick), String(round), kind]
@@ -299,14 +310,14 @@ export function begunText ({ tick, tag, by, round }: BegunTick): string {
   return `${tick} ${tag} ${by}${round === 0 ? '' : ` ${round}`}`
 }
 
-function runOf ({ id, at }: BegunRun): string {
-  return `${id} ${at}`
+function runOf ({ id, at, tick }: BegunRun): string {
+  return tick === undefined ? `${id} ${at}` : `${id} ${at} ${tick}`
 }
 
 /** As `beside` of a schedule has them. */
 export function readBegunRun (text: string): BegunRun {
-  const [id, at] = text.split(' ') as [string, string]
-  return { id, at: Number(at) }
+  const [id, at, tick] = text.split(' ') as [string, string, string?]
+  return { id, at: Number(at), ...tick !== undefined && { tick: Number(tick) } }
 }
 
 function readBegun (text: string): BegunTick | null {

@@ -14,7 +14,7 @@ import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps', 'stalls', 'ends-begun', 'unnoted', 'keeps', 'halves', 'lists'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps', 'stalls', 'ends-begun', 'unnoted', 'keeps', 'halves', 'lists', 'moves'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']], ['rita', ['read', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -687,6 +687,90 @@ for (const isSpread of arrangements) {
     for (const { handoff_id: id } of live) await redis.del(`${prefix}:{${tagOf(id)}}:h:halves:${id}`)
     await redis.del(`${prefix}:{${tagOf(live[0].handoff_id)}}:ticked:halves:one`)
     t.match((await ask('POST', '/api/schedules/one/backfill', span)).json(), { passed: 0, skipped: 30 })
+    t.equal(await redis.zcard(`${prefix}:{${homeTag('halves')}}:schedule:halves:one:begun`), 0, 'what is remembered is begun no more')
+  })
+
+  t.test('an inbox that changes with a backfill under way doesn’t make a tick run twice', async t => {
+    const { put, runs, ask } = as('moves')
+    const to = async (inbox: string) => await put('one', { cron: '* * * * *', overlap: 'allow', starts_at: at(-3600), handoff: { task: 't', to: inbox } })
+    const fill = async (since: number, until: number) => (await ask('POST', '/api/schedules/one/backfill', { since: at(since), until: at(until) })).json()
+    const live = async () => (await ask('GET', '/api/handoffs?schedule=one&limit=100')).json().items as Array<{ handoff_id: string, to: string, scheduled_for: string }>
+    const dead = await testApp(t, { RETENTION: '3600', EVENTS_RETENTION: '3600' }, { isSpread, prefix }, more)
+    while (dead.store.reachedTags().length === 0) await sleep(10)
+    const { schedules, handoffs } = dead.store
+    const [note, pass] = [schedules.note, handoffs.pass]
+    const begun = `${prefix}:{${homeTag('moves')}}:schedule:moves:one:begun`
+    const killed = async (since: number, until: number) => {
+      const answer = await dead.app.inject({ method: 'POST', url: '/api/schedules/one/backfill', headers: { authorization: `Bearer ${secretOf('moves', 'ann')}` }, payload: { since: at(since), until: at(until) } })
+      Object.assign(schedules, { note })
+      Object.assign(handoffs, { pass })
+      t.equal(answer.statusCode, 503)
+    }
+    await to('first')
+    // It passes three ticks, and dies with the third one's reply, before it notes any.
+    let passes = 0
+    handoffs.pass = async (...args) => {
+      const reply = await pass.apply(handoffs, args)
+      if (++passes === 3) throw new Unavailable('killed')
+      return reply
+    }
+    schedules.note = async () => { throw new Unavailable('killed') }
+    await killed(-3600, -3000)
+    t.equal((await live()).length, 3)
+    t.strictSame(await runs('one'), [], 'it is no run that was asked for')
+    await to('second')
+    t.match(await fill(-3600, -3000), { passed: 7, skipped: 3, refused: 0 })
+    const all = await live()
+    t.strictSame(all.map(({ to }) => to).sort(), [...Array<string>(3).fill('first'), ...Array<string>(7).fill('second')])
+    t.equal(new Set(all.map(({ scheduled_for: time }) => time)).size, 10)
+    t.strictSame((await runs('one')).map(({ handoff_id: id }: { handoff_id: string }) => id).sort(), all.map(({ handoff_id: id }) => id).sort())
+    t.equal(await redis.zcard(begun), 0)
+    t.match(await fill(-3600, -3000), { passed: 0, skipped: 10 }, 'all are remembered')
+
+    // One that stands still before it passes, until another one has passed that tick elsewhere, or couldn't.
+    await as('moves', 'olga').ask('PUT', '/api/inboxes/third', { max_pending: 1 })
+    for (const [since, passed, refused] of [[-2990, 1, 0], [-2930, 0, 1]] as const) {
+      await to('second')
+      let late: (() => ReturnType<typeof pass>) | undefined
+      handoffs.pass = async handoff => {
+        late = () => pass.call(handoffs, handoff)
+        throw new Unavailable('it stands still')
+      }
+      await killed(since, since + 60)
+      t.equal(await redis.zcard(begun), 1)
+      await to('third')
+      t.match(await fill(since, since + 60), { passed, refused })
+      t.match(await late!(), { outcome: 'ticked' })
+    }
+    await setClock(start + 1)
+    await to('second')
+    t.match(await fill(-2930, -2870), { passed: 1 }, 'back again it may run there')
+    t.equal((await live()).length, 12)
+  })
+
+  t.test('a backfill whose schedule changes passes no more by what it was', async t => {
+    const { put, ask } = as('moves')
+    await put('two', { cron: '* * * * *', overlap: 'allow', starts_at: at(-3600), handoff: { task: 't', to: 'first' } })
+    const pass = store.handoffs.pass.bind(store.handoffs)
+    let passes = 0
+    const span = { since: at(-3600), until: at(-1800) }
+    const fill = async (since: string = span.since) => (await ask('POST', '/api/schedules/two/backfill', { ...span, since })).json()
+    let other: ReturnType<typeof fill> | undefined
+    const passing = t.intercept(store.handoffs, 'pass', {
+      value: async (...args: Parameters<typeof pass>) => {
+        if (++passes !== 5) return await pass(...args)
+        await put('two', { cron: '* * * * *', overlap: 'allow', starts_at: at(-3600), handoff: { task: 't', to: 'fourth' } })
+        other = fill()
+        await other
+        return await pass(...args)
+      }
+    })
+    const filled = await fill()
+    passing.restore()
+    t.match(filled, { passed: 4, skipped: 6, more: true, next: at(-2970) })
+    t.match(await other, { passed: 26, skipped: 4, more: false })
+    t.match(await fill(filled.next), { passed: 0, skipped: 20 })
+    t.equal((await ask('GET', '/api/handoffs?schedule=two&limit=100')).json().items.length, 30)
   })
 
   t.test('a schedule that is deleted ends its backfill', async t => {

@@ -211,6 +211,19 @@ export const handoffs: readonly Mutated[] = [
     ],
   },
   {
+    file: 'src/handoffs/schedules/backfill.ts',
+    tests: ['http/schedules'],
+    changes: [
+      ['if (!await this.#store.beginTicks(schedule, begins)) return false', 'await this.#store.beginTicks(schedule, begins)'],
+      ['!ranElsewhere.has(tick) &&', ''],
+      ['if (ran) notes.add(tick, null)', 'notes.add(tick, null)'],
+      ['if (isKnown) continue', ''],
+      ['begins.filter(({ id }) => id !== unknown)', 'begins'],
+      ['result.skipped += skipped', ''],
+      ['if (looked === maxLooked || ticks.length', 'if (ticks.length'],
+    ],
+  },
+  {
     file: 'src/handoffs/schedules/ticker.ts',
     tests: ['http/locked'],
     changes: [

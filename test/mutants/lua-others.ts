@@ -50,6 +50,25 @@ export const otherScripts: readonly Mutated[] = [
     ],
   },
   {
+    file: 'lua/lib/ticks.lua',
+    tests: ['http/schedules'],
+    changes: [
+      ['if void and tonumber(round) <= tonumber(void) then return true end', ''],
+      ['tonumber(round) <= tonumber(void)', 'tonumber(round) < tonumber(void)'],
+      ['if void and tonumber(round) <= tonumber(void) then', 'if void then'],
+    ],
+  },
+  {
+    file: 'lua/tick-settle.lua',
+    tests: ['http/schedules'],
+    changes: [["addTicked(ticked, making .. '/' .. tick .. '/b', round, now)", '']],
+  },
+  {
+    file: 'lua/schedule-run.lua',
+    tests: ['http/schedules'],
+    changes: [['or ARGV[5] and version ~= ARGV[5] then', 'then']],
+  },
+  {
     file: 'lua/claim.lua',
     tests: ['http/several-inboxes', 'http/inboxes', 'http/inboxes-crossings'],
     changes: [

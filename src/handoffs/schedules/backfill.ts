@@ -1,7 +1,7 @@
-import { tickId } from '../../core/ids.ts'
+import { tagOf, tickId } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
 import { noteOfRuns } from '../../store/schedules.ts'
-import type { ScheduleStore, StoredSchedule } from '../../store/schedules.ts'
+import type { BegunRun, ScheduleStore, StoredSchedule, TickKind } from '../../store/schedules.ts'
 import { dueAt, readSays, timingOf } from './definition.ts'
 import type { Says } from './definition.ts'
 import { memberBefore, ranBefore, remember } from './memory.ts'
@@ -13,14 +13,14 @@ import type { Timing } from './times.ts'
 /** How many ticks a call looks at, and passes, at most. */
 const maxLooked = 1000
 const maxPassed = 100
-/** After so many passes it looks whether the schedule is still the same. */
-const passedUnseen = 10
+/** How many ticks it begins in one step, if the schedule is still the same. */
+const begunAtOnce = 10
 
 export interface BackfillResult { passed: number, skipped: number, refused: number, more: boolean, next: string | null }
 
 /** The words of a pass for a tick, and its id, derived from tenant, name, making and tick: so no tick has two. */
 export function tickOf (
-  { tenant, name, making }: StoredSchedule, tag: string, kind: 't' | 'b', tick: number, round = 0
+  { tenant, name, making }: StoredSchedule, tag: string, kind: TickKind, tick: number, round: number
 ) {
   return {
     id: tickId(tag, `${tenant} ${name} ${making} ${tick}`), token: '-', tick: ` K${kind}/${making}/${tick}/${round}`
@@ -35,7 +35,23 @@ function isToCome ({ name, next }: StoredSchedule, says: Says, tick: number, now
   return (next !== null && tick >= next) || (says.paused && dueAt(name, says, tick) > now)
 }
 
-/** Makes up for ticks that didn't run. */
+/** What a backfill goes by. */
+interface BackfillBasis {
+  schedule: StoredSchedule
+  /** Redis's time. */
+  now: number
+  /** What is remembered of ticks that ran. */
+  ran: readonly string[]
+  /** The runs that were asked for and that aren't noted. */
+  begun: readonly BegunRun[]
+}
+
+/**
+ * Makes up for ticks that didn't run. A backfill may die before it notes what it passed, or not learn whether it did.
+ * In the same partition the next one finds that. But if the schedule's inbox is another one by then, it is in another
+ * partition. So a backfill remembers ticks before it passes them, as long as the schedule is the one that it read. The
+ * next one settles those of other partitions first: they ran there, or from then on they can't.
+ */
 export class Backfill {
   readonly #store: ScheduleStore
   readonly #runner: Runner
@@ -47,67 +63,111 @@ export class Backfill {
     this.#counts = counts
   }
 
-  /** @param ran what is remembered of ticks that ran @param now Redis's time */
-  async go (
-    schedule: StoredSchedule, ran: readonly string[], since: number, until: number, now: number
-  ): Promise<BackfillResult> {
+  async go (known: BackfillBasis, since: number, until: number): Promise<BackfillResult> {
+    const { schedule, now, ran } = known
     const says = readSays(schedule.says)
     const timing = timingOf(says)
-    const hasRun = ranBefore(ran, since)
-    const counts = { passed: 0, skipped: 0, refused: 0 }
     const notes = new BackfillNotes(timing, ran, schedule.range)
-    let next: number | null = null
-    let [looked, unseen] = [0, 0]
+    const ranElsewhere = await this.#settle(known, notes)
+    const hasRun = ranBefore(ran, since)
+    const mayPass = (tick: number) => !hasRun(tick) && !ranElsewhere.has(tick) && tick !== schedule.claim?.tick &&
+      !isToCome(schedule, says, tick, now)
+    const result = { passed: 0, skipped: 0, refused: 0 }
+    let [ticks, skipped, looked] = [[] as number[], 0, 0]
+    const more = (next: number) => ({ ...result, more: true, next: iso(next) })
+    for (const tick of ticksAfter(timing, since - 1)) {
+      if (tick >= until) break
+      if (looked === maxLooked || ticks.length === Math.min(begunAtOnce, maxPassed - result.passed)) {
+        if (!await this.#pass(known, says, ticks, notes, result)) return more(ticks[0]!)
+        result.skipped += skipped
+        if (looked === maxLooked || result.passed === maxPassed) return more(tick)
+        ;[ticks, skipped] = [[], 0]
+      }
+      looked++
+      if (mayPass(tick)) ticks.push(tick)
+      else if (ticks.length === 0) result.skipped++
+      else skipped++
+    }
+    if (!await this.#pass(known, says, ticks, notes, result)) return more(ticks[0]!)
+    return { ...result, skipped: result.skipped + skipped, more: false, next: null }
+  }
+
+  /** Settles what was begun in other partitions. @returns the ticks that ran there */
+  async #settle ({ schedule, now, ran, begun }: BackfillBasis, notes: BackfillNotes): Promise<Set<number>> {
+    const { tenant, name, making, home } = schedule
+    const hasRun = ranBefore(ran, 0)
+    const settled = begun.filter(isOfTick).sort((one, other) => one.tick - other.tick)
+      .map(one => ({ ...one, isKnown: hasRun(one.tick) })).filter(({ id, isKnown }) => isKnown || tagOf(id) !== home)
+    const ranElsewhere = new Set<number>()
+    for (const { id, at, tick, isKnown } of settled) {
+      if (isKnown) continue
+      if (!await this.#store.settle(tenant, name, making, { tag: tagOf(id), tick, round: at }, 'b')) continue
+      ranElsewhere.add(tick)
+      // The handoff says when it was passed, while it is there.
+      const run: Run = await this.#runner.found(tenant, id, 'backfill') ??
+        { scheduled_for: iso(tick), at: iso(now), by: 'backfill', outcome: 'passed', handoff_id: id }
+      notes.add(tick, run, true)
+    }
+    await this.#note(schedule, notes, settled)
+    return ranElsewhere
+  }
+
+  /** @returns whether the schedule was still the same; otherwise it passed nothing */
+  async #pass (
+    { schedule, now }: BackfillBasis, says: Says, ticks: readonly number[], notes: BackfillNotes,
+    result: Record<'passed' | 'skipped' | 'refused', number>
+  ): Promise<boolean> {
+    if (ticks.length === 0) return true
+    const begins = ticks.map(tick => ({ id: tickOf(schedule, schedule.home, 'b', tick, now).id, at: now, tick }))
+    // A replica that goes on after a change goes by what there is now.
+    if (!await this.#store.beginTicks(schedule, begins)) return false
+    let unknown: string | undefined
     try {
-      for (const tick of ticksAfter(timing, since - 1)) {
-        if (tick >= until) break
-        if (looked++ === maxLooked || counts.passed === maxPassed) {
-          next = tick
-          break
-        }
-        if (hasRun(tick) || tick === schedule.claim?.tick || isToCome(schedule, says, tick, now)) {
-          counts.skipped++
-          continue
-        }
-        if (unseen === passedUnseen) await this.#note(schedule, notes)
-        if (unseen === passedUnseen && await this.#isOver(schedule)) {
-          next = tick
-          break
-        }
-        unseen = unseen === passedUnseen ? 1 : unseen + 1
-        const words = tickOf(schedule, schedule.home, 'b', tick)
-        const passed = await this.#runner.pass(schedule, says, tick, words)
-        notes.add(tick, now, passed)
-        if (passed.outcome === 'ticked' || (passed.outcome === 'passed' && passed.replayed)) {
-          counts.skipped++
-          continue
-        }
-        counts[passed.outcome]++
-        this.#counts.outcomes[passed.outcome]++
+      for (const { id, tick } of begins) {
+        unknown = id
+        const passed = await this.#runner.pass(schedule, says, tick, tickOf(schedule, schedule.home, 'b', tick, now))
+        const outcome = await this.#noted(schedule, tick, now, passed, notes)
+        unknown = undefined
+        result[outcome]++
+        if (outcome !== 'skipped') this.#counts.outcomes[outcome]++
       }
     } finally {
-      // Also what was passed before Redis went away.
-      await this.#note(schedule, notes)
+      // Also what was passed before Redis went away. Those behind it were never sent.
+      await this.#note(schedule, notes, begins.filter(({ id }) => id !== unknown))
     }
-    return { ...counts, more: next !== null, next: next === null ? null : iso(next) }
+    return true
   }
 
-  /** Was it deleted, or changed, meanwhile? A replica that goes on then goes by what there is now. */
-  async #isOver ({ tenant, name, making, version }: StoredSchedule): Promise<boolean> {
-    const { schedule } = await this.#store.read(tenant, name)
-    return schedule?.making !== making || schedule.version !== version
+  /** Adds what became of a tick to what is noted. */
+  async #noted (
+    { tenant, name, making, home }: StoredSchedule, tick: number, now: number, passed: PassOutcome, notes: BackfillNotes
+  ): Promise<'passed' | 'skipped' | 'refused'> {
+    if (passed.outcome === 'ticked') {
+      // Or another backfill has settled it, and passes it elsewhere.
+      const ran = await this.#store.settle(tenant, name, making, { tag: home, tick, round: now }, 'b')
+      if (ran) notes.add(tick, null)
+      return 'skipped'
+    }
+    const isFound = passed.outcome === 'passed' && passed.replayed
+    notes.add(tick, runNoted(tick, now, 'backfill', passed), isFound)
+    return isFound ? 'skipped' : passed.outcome
   }
 
-  async #note (schedule: StoredSchedule, notes: BackfillNotes): Promise<void> {
+  /** @param ends what ends with it of what was begun */
+  async #note (schedule: StoredSchedule, notes: BackfillNotes, ends: readonly BegunRun[]): Promise<void> {
     const { runs, found, ranges, replaces } = notes.take()
-    if (runs.length === 0 && ranges.length === 0) return
+    if (runs.length === 0 && ranges.length === 0 && ends.length === 0) return
     const known = found.size === 0
       ? []
       : (await this.#store.read(schedule.tenant, schedule.name, { list: 'runs', count: 100 })).beside
     const ids = new Set(known.map(text => (JSON.parse(text) as Run).handoff_id))
     const fresh = runs.filter(run => !found.has(run) || !ids.has(run.handoff_id))
-    await this.#store.note(schedule, { ...noteOfRuns, ranges, replaces, runs: fresh.map(runText) })
+    await this.#store.note(schedule, { ...noteOfRuns, ranges, replaces, runs: fresh.map(runText), ends })
   }
+}
+
+function isOfTick (run: BegunRun): run is Required<BegunRun> {
+  return run.tick !== undefined
 }
 
 /**
@@ -128,13 +188,13 @@ class BackfillNotes {
     this.#range = range
   }
 
-  add (tick: number, now: number, passed: PassOutcome): void {
+  /** @param run null: it ran, and that is noted already @param isFound another one passed it */
+  add (tick: number, run: Run | null, isFound = false): void {
     const { runs, found, ranges } = this.#notes
-    if (passed.outcome !== 'ticked') {
-      const run = runNoted(tick, now, 'backfill', passed)
+    if (run !== null) {
       runs.push(run)
-      if (passed.outcome === 'refused') return
-      if (passed.replayed) found.add(run)
+      if (run.outcome === 'refused') return
+      if (isFound) found.add(run)
     }
     this.#newest ??= memberBefore(this.#ran, this.#timing, tick, this.#range)
     const { member, replaces } = remember(this.#timing, tick, this.#newest)

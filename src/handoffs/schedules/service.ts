@@ -30,6 +30,8 @@ const scheduleName = new RegExp(scheduleNamePattern)
 const changeTries = 8
 /** After how many schedules of a list others are served. */
 const listedInTurn = 5
+/** As many as there may be (lua/schedule-run.lua). */
+const allBegun = { list: 'begun', count: 1000 } as const
 /** For how long a run that was asked for may be under way (ms). */
 const underWay = 10_000
 
@@ -117,13 +119,15 @@ export class ScheduleService {
   }
 
   async runs ({ tenant }: Caller, name: string, { limit = 100 }: RunsOfQuery): Promise<string> {
-    const { schedule, beside: open, now } = await this.#read(tenant, name, { list: 'begun', count: 100 })
-    const found = await Promise.all(open.map(text => this.#settleRun(schedule, readBegunRun(text), now)))
-    const { beside } = await this.#read(tenant, name, { list: 'runs', count: 100 })
-    const texts = new Set([...beside, ...found.filter(text => text !== null)])
-    const runs = [...texts].map(text => ({ text, at: (JSON.parse(text) as Run).at })).reverse()
-    runs.sort((one, other) => one.at < other.at ? 1 : one.at > other.at ? -1 : 0)
-    return `{"items":[${runs.slice(0, limit).map(({ text }) => text).join(',')}]}`
+    const { schedule, beside, now } = await this.#read(tenant, name, allBegun)
+    // What makes up for a tick the next backfill settles.
+    const open = beside.map(readBegunRun).filter(({ tick }) => tick === undefined).slice(-100)
+    const found = await Promise.all(open.map(begun => this.#settleRun(schedule, begun, now)))
+    const { beside: runs } = await this.#read(tenant, name, { list: 'runs', count: 100 })
+    const texts = new Set([...runs, ...found.filter(text => text !== null)])
+    const items = [...texts].map(text => ({ text, at: (JSON.parse(text) as Run).at })).reverse()
+    items.sort((one, other) => one.at < other.at ? 1 : one.at > other.at ? -1 : 0)
+    return `{"items":[${items.slice(0, limit).map(({ text }) => text).join(',')}]}`
   }
 
   /** Notes a run that was asked for, if it was passed. @returns it, as it is noted; null if it wasn't */
@@ -188,15 +192,18 @@ export class ScheduleService {
       ({ pointer: `/${name}`, message: 'must be a time like 2026-11-20T09:00:00.000Z' }))
     if (faults.length > 0) throw invalid(...faults)
     if (to! <= from!) throw invalid({ pointer: '/until', message: 'must be after since' })
-    const { schedule, now, beside } = await this.#read(caller.tenant, name, { list: 'ran', count: 10_000 })
+    const { schedule, now, beside: ran } = await this.#read(caller.tenant, name, { list: 'ran', count: 10_000 })
     if (to! > now) throw invalid({ pointer: '/until', message: 'must not be in the future' })
     const isAnothers = checkOwner(caller, readSays(schedule.says))
-    return { answer: await this.#backfill.go(schedule, beside, from!, to!, now), isAnothers }
+    // Read later than the schedule: so it has whatever was begun before a change of what that says.
+    const { beside } = await this.#store.read(caller.tenant, name, allBegun)
+    const known = { schedule, now, ran, begun: beside.map(readBegunRun) }
+    return { answer: await this.#backfill.go(known, from!, to!), isAnothers }
   }
 
   /** What can't be noted now is, by the next look at its runs. */
   async #note (schedule: StoredSchedule, runs: readonly Run[], ends: BegunRun, isOnce = false): Promise<void> {
-    await this.#store.note(schedule, { ...noteOfRuns, runs: runs.map(runText), ends, isOnce }).catch(error => {
+    await this.#store.note(schedule, { ...noteOfRuns, runs: runs.map(runText), ends: [ends], isOnce }).catch(error => {
       if (!(error instanceof Unavailable)) throw error
     })
   }

@@ -196,12 +196,12 @@ export class Ticker {
   /** A tick that was begun, and must not be passed any more. @param isAgain it may begin again, in another partition */
   async #settle (schedule: StoredSchedule, says: Says, now: number, isAgain = false): Promise<void> {
     const { claim } = schedule
-    const { tick, tag } = claim!
+    const { tick, tag, round } = claim!
     if (!await this.#hasRun(schedule)) {
       await this.#note(schedule, says, tick, null, {}, isAgain ? tick - 1 : tick)
       return
     }
-    const { id } = tickOf(schedule, tag, 't', tick)
+    const { id } = tickOf(schedule, tag, 't', tick, round)
     // The handoff says when it was passed, while it is there.
     const run: Run = await this.#options.runner.found(schedule.tenant, id, 'tick') ??
       { scheduled_for: iso(tick), at: iso(now), by: 'tick', outcome: 'passed', handoff_id: id }
