@@ -655,6 +655,19 @@ for (const isSpread of arrangements) {
     t.match((await ask('POST', '/api/schedules/long/backfill', { since: at(0), until: at(5000) })).json(), { passed: 0, skipped: 500 })
   })
 
+  t.test('a backfill looks at so many ticks a call, whether they ran or not', async t => {
+    const { put, ask } = as('gaps')
+    await put('looks', { every: 10, starts_at: at(0), overlap: 'allow', paused: true })
+    const { schedule } = await store.schedules.read('gaps', 'looks')
+    let range: string | null = null
+    for (let n = 0; n < 1002; n++) range = remember(timingOf(readSays(schedule!.says)), start + n * 10_000, range).member
+    await store.schedules.note(schedule!, { ...noteOfRuns, ranges: [range!], replaces: null, runs: [] })
+    await setClock(start + 10_050_000)
+    const fill = async (since: string) => (await ask('POST', '/api/schedules/looks/backfill', { since, until: at(10_050) })).json()
+    t.strictSame(await fill(at(0)), { passed: 0, skipped: 1000, refused: 0, more: true, next: at(10_000) })
+    t.strictSame(await fill(at(10_000)), { passed: 3, skipped: 2, refused: 0, more: false, next: null })
+  })
+
   t.test('two backfills at once, of which one dies: each tick has one handoff and one run, and is remembered', async t => {
     const { put, ask, runs } = as('halves')
     await put('one', { cron: '* * * * *', overlap: 'allow', starts_at: at(-3600), handoff: { task: 't', to: 'halves', expires_in: 60 } })
@@ -771,6 +784,26 @@ for (const isSpread of arrangements) {
     t.match(await other, { passed: 26, skipped: 4, more: false })
     t.match(await fill(filled.next), { passed: 0, skipped: 20 })
     t.equal((await ask('GET', '/api/handoffs?schedule=two&limit=100')).json().items.length, 30)
+
+    // Where the other one is refused, no tick counts as one that ran.
+    const to = async (inbox: string) => await put('three', { cron: '* * * * *', overlap: 'allow', starts_at: at(-3600), handoff: { task: 't', to: inbox } })
+    const [early, late] = [{ since: at(-3600), until: at(-3000) }, { since: at(-3300), until: at(-3000) }]
+    const fillThree = async (span: object) => (await ask('POST', '/api/schedules/three/backfill', span)).json()
+    await to('first')
+    passes = 0
+    const again = t.intercept(store.handoffs, 'pass', {
+      value: async (...args: Parameters<typeof pass>) => {
+        if (++passes === 5) {
+          await to('third')
+          t.match(await fillThree(early), { passed: 0, refused: 6, skipped: 4 })
+        }
+        return await pass(...args)
+      }
+    })
+    t.match(await fillThree(early), { passed: 4, skipped: 6, more: false })
+    again.restore()
+    await to('fourth')
+    t.match(await fillThree(late), { passed: 5, skipped: 0 })
   })
 
   t.test('a schedule that is deleted ends its backfill', async t => {

@@ -217,7 +217,7 @@ export const handoffs: readonly Mutated[] = [
       ['if (!await this.#store.beginTicks(schedule, begins)) return false', 'await this.#store.beginTicks(schedule, begins)'],
       ['!ranElsewhere.has(tick) &&', ''],
       ['if (ran) notes.add(tick, null)', 'notes.add(tick, null)'],
-      ['if (isKnown) continue', ''],
+      ['if (isKnown) continue', '', 'it asks in vain: what is noted again is there once'],
       ['begins.filter(({ id }) => id !== unknown)', 'begins'],
       ['result.skipped += skipped', ''],
       ['if (looked === maxLooked || ticks.length', 'if (ticks.length'],
