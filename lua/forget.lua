@@ -5,7 +5,7 @@
 -- Replies: {'forgotten'} {'newer'}
 --@include late inbox after
 local dependent = ARGV[2]
-local stands = readStands(ARGV[3])
+local stands = readStands(ARGV[3], dependent)
 
 if not stands then return { 'newer' } end
 forgetDependent(stands, dependent)

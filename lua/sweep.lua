@@ -10,7 +10,7 @@
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many handoffs at most, rounded up for each tenant  4 1 to
 --       name those that expire, else 0  5 retention (ms)  6 few to count live handoffs where at most 8 tenants have
 --       some, all to count those of 128 tenants, and to estimate those of others by them  7 1 if the partition's slot
---       has moved, else 0
+--       may have moved, else 0
 -- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, member, …, after}
 --                        live: how many handoffs are live, nil if they aren't counted; until_due: when the sweep is to
 --                        look again (ms from now; 0 or below: at once), nil if nothing is live; stalled: how many of

@@ -31,8 +31,8 @@ local function dependentsOf(key, member)
   return string.sub(key, 1, #key - #member - 2) .. 'd:' .. member
 end
 -- The last attempt of each handoff whose key the call has; nil if a newer version wrote one. The last attempt is in the
--- same partition. `members` are tenant:id, in the order of the keys.
-local function readStands(members)
+-- same partition. `members` are tenant:id, in the order of the keys. An open one with a note of `dependent` is noted.
+local function readStands(members, dependent)
   local stands = {}
   for member in string.gmatch(members, '%S+') do
     local key, tenant, named = KEYS[#stands + 1], string.match(member, '^([^:]+:)(.*)$')
@@ -55,7 +55,9 @@ local function readStands(members)
       key = key, member = tenant .. id, named = named, id = id, record = record, extra = extra, ends = ends,
       standing = ends and 'open' or status or 'gone'
     }
-    if ends and isHere(key, dependentsOf(key, tenant .. id)) and hasDependents(extra) then
+    local dependents = dependentsOf(key, tenant .. id)
+    if ends and dependent and isHere(key, dependents) and hasDependents(extra) and
+      redis.call('SISMEMBER', dependents, dependent .. '/' .. named) == 1 then
       stands[#stands].standing = 'noted'
     end
   end

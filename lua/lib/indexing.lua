@@ -10,14 +10,17 @@ local function withRuns(member, extra, passed_by, labels, limited)
   end
   return limited[string.match(member, '^[^:]+:') .. passed_by] and withAgentsRun(words, passed_by) or words
 end
--- Sees to the lists of a handoff that was written by a version, or with settings, that didn't know them.
+-- Sees to the lists of a handoff that was written by a version, or with settings, that didn't know them. Returns its
+-- successor's key if that may count for an agent with a limit: it may have been made since its like were looked for.
 local function indexEnded(key, now, micros, labels, limited)
   local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
   local status, _, created, expires, passed_by, _, deadline = string.match(record or '', RECORD)
   if not status then return end
   local member, isLive = string.match(key, MEMBER), status == 'pending' or status == 'caught'
   local words = withRuns(member, extra, passed_by, labels, isLive and limited or {})
-  if not string.find(words, ' [tjJ]') then return end
+  local next = limited[string.match(member, '^[^:]+:') .. passed_by] and string.match(extra or '', ' i(%S+)')
+  if next then next = string.match(key, '^.*:') .. next end
+  if not string.find(words, ' [tjJ]') then return next end
   local list, runs = openEnded(key, member, words), openRuns(key, member, words)
   local ends = math.max(expires, tonumber(deadline) or 0)
   if isLive and runs then
@@ -45,11 +48,14 @@ local function indexEnded(key, now, micros, labels, limited)
     end
     if list and not redis.call('ZSCORE', list, member) then enterOver(list, member, ms(now), now) end
   end
+  return next
 end
 local function indexAllEnded(now, micros)
   local labels, limited = {}, {}
   for at = 3, #ARGV do
     if string.find(ARGV[at], ':', 1, true) then limited[ARGV[at]] = true else labels[#labels + 1] = ARGV[at] end
   end
-  for _, key in ipairs(KEYS) do indexEnded(key, now, micros, labels, limited) end
+  for _, key in ipairs(KEYS) do
+    repeat key = indexEnded(key, now, micros, labels, limited) until not key
+  end
 end

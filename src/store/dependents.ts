@@ -15,7 +15,7 @@ import { TenantTurns } from './tenant-turns.ts'
 
 /**
  * How something stands that a handoff comes after: open, gone, or how its last attempt ended; the id that was named,
- * and that of the last attempt. `isNoted`: it is open, and has notes of some that come after it.
+ * and that of the last attempt. `isNoted`: it is open, and has the note of the one that asks.
  */
 export interface Stand { named: string, last: string, standing: 'open' | 'gone' | Status, isNoted?: boolean }
 
@@ -69,9 +69,11 @@ export class Dependents {
     this.#blocked = new TenantTurns(steps.blocked, (tenant, id) => this.#check(tenant, id, false), onFault)
   }
 
-  /** How these stand, without changing anything. */
-  look (tenant: string, ids: readonly string[], run: Fan = fanOf()): Promise<Stand[]> {
-    return this.#stands(this.#scripts.stands, tenant, ids, members => [members], run)
+  /** How these stand, without changing anything. @param dependent whose notes are looked for; left out, nobody's */
+  look (tenant: string, ids: readonly string[], run: Fan = fanOf(), dependent?: string): Promise<Stand[]> {
+    return this.#stands(
+      this.#scripts.stands, tenant, ids, members => dependent === undefined ? [members] : [members, dependent], run
+    )
   }
 
   /**
@@ -236,7 +238,7 @@ export class Dependents {
 
   /**
    * One step of the net: checks the handoffs that a blocked one waits for. Soon after the pass it writes the blocked
-   * one's missing notes there. Later it only reads, and writes only if a handoff has no notes at all.
+   * one's notes there. Later it only reads, and writes only those that are missing.
    */
   async #check (tenant: string, id: string, isFresh: boolean): Promise<boolean> {
     const all = await this.#waitsFor(tenant, id)
@@ -248,7 +250,7 @@ export class Dependents {
       await this.wait(tenant, id, open, run)
       return false
     }
-    const stands = await this.look(tenant, open, run)
+    const stands = await this.look(tenant, open, run, id)
     if (await this.#releaseFrom(tenant, id, stands)) return false
     const missing = stands.filter(({ standing, isNoted }) => standing === 'open' && isNoted !== true)
     await this.wait(tenant, id, missing.map(({ named }) => named), run)

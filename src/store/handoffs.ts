@@ -263,7 +263,7 @@ export class Handoffs {
   /**
    * Expires due handoffs of one partition: `limit` of them, or a few more, of up to as many tenants.
    * @param naming whether the reply names those that expire @param counting whether it counts many tenants' handoffs
-   * @param hasMoved whether the partition has another master than when it was last swept
+   * @param hasMoved whether the partition may have another master than when it was last swept
    */
   sweep (tag: string, limit: number, naming = false, counting = true, hasMoved = false): Promise<Swept> {
     const keys = [this.#keyNames.tenants(tag)]

@@ -208,6 +208,7 @@ export function openStore (
     leaseKey: tag => keyNames.sweeper(tag),
     masterOf,
     reaches: tag => lanes.reaches(tag),
+    isOneRedis: !isSpread,
     onFault: error => log.error({ err: error }, 'the sweep failed'),
     onExpired: options.onExpired,
     onAfter: (ended, blocked) => dependents.swept(ended, blocked),

@@ -51,6 +51,8 @@ export interface SweeperOptions {
   masterOf (tag: string): string | undefined
   /** Is the partition's master connected? */
   reaches (tag: string): boolean
+  /** Or its slot may move. */
+  isOneRedis: boolean
   onFault (error: unknown): void
   /** Called for each handoff that expires. If it is left out, Redis doesn't name them. */
   onExpired?: ((tenant: string, id: string) => void) | undefined
@@ -78,7 +80,10 @@ export class Sweeper {
   #ticks = 0
   #mine = false
   readonly #underWay = new Set<string>()
-  /** The master of each partition when it was last swept. */
+  /**
+   * The master of each partition when it was last swept, since this replica has had the lease: before that the slot may
+   * have moved, and what moved is looked at by no other.
+   */
   readonly #sweptAt = new Map<string, string>()
   /** First calls under way, and the master of each. */
   readonly #glances = new Map<Promise<void>, string | undefined>()
@@ -201,9 +206,9 @@ export class Sweeper {
   async #sweepPartition (tag: string, limit: number): Promise<void> {
     this.#underWay.add(tag)
     try {
-      const { onExpired, onAfter, onRuns, masterOf } = this.#options
+      const { onExpired, onAfter, onRuns, masterOf, isOneRedis } = this.#options
       const master = masterOf(tag)
-      const hasMoved = master !== undefined && this.#sweptAt.has(tag) && this.#sweptAt.get(tag) !== master
+      const hasMoved = !isOneRedis && master !== undefined && this.#sweptAt.get(tag) !== master
       const {
         expired, live, untilDue, stalled, reissued, named, ended, blocked, runs
       } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined, this.#statistics.isOld(tag), hasMoved)
@@ -228,6 +233,7 @@ export class Sweeper {
   #setMine (mine: boolean): void {
     if (mine && !this.#mine) {
       this.#statistics.begin()
+      this.#sweptAt.clear()
       this.#givenUntil = performance.now()
     }
     if (!mine) this.#statistics.end()

@@ -9,7 +9,7 @@ import type { Library, LuaCode } from './lua-code.ts'
 /** The parsed header comment of a script in lua/. */
 interface Header { flags: string[], what: string, keys: Map<number, string>, args: Map<number, string>, replies: string[] }
 
-const reads = new Set(['EXISTS', 'GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'LRANGE', 'PEXPIRETIME', 'SCAN', 'SCARD', 'SRANDMEMBER', 'XLEN', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZLEXCOUNT', 'ZRANGE', 'ZSCORE'])
+const reads = new Set(['EXISTS', 'GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'LRANGE', 'PEXPIRETIME', 'SCAN', 'SCARD', 'SISMEMBER', 'SRANDMEMBER', 'XLEN', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZLEXCOUNT', 'ZRANGE', 'ZSCORE'])
 /** PUBLISH counts as a write: a message says that the change has happened, so the script may refuse nothing after it. */
 const writes = new Set(['DEL', 'HDEL', 'HSET', 'LTRIM', 'PEXPIREAT', 'RENAME', 'RPUSH', 'RPUSHX', 'SADD', 'SET', 'SPUBLISH', 'SREM', 'XADD', 'XTRIM', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
 /**

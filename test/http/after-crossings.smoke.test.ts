@@ -710,6 +710,11 @@ for (const isSpread of [false, true]) {
       await on.later(30_000)
       await settle(id)
       t.strictSame((await on.redis.smembers(notes)).sort(), [`${id}/${one}`, `${noted}/${one}`].sort())
+      // And at a later one, if the replica that looked first has died.
+      t.equal(await on.redis.srem(notes, `${id}/${one}`), 1)
+      await on.later(60_000)
+      await settle(id)
+      t.strictSame((await on.redis.smembers(notes)).sort(), [`${id}/${one}`, `${noted}/${one}`].sort())
     })
 
     t.test('a hundred in the same step, the others in bounded steps', async t => {

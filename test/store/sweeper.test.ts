@@ -52,8 +52,10 @@ class Sweep {
   readonly due = new Map<string, number>()
   /** The limits of each partition's calls. */
   readonly asked = new Map<string, number[]>()
-  /** The partitions that calls said to have moved. The first such call fails. */
+  /** The partitions that calls said may have moved. */
   readonly moved: string[] = []
+  /** The partitions whose next such call fails. */
+  readonly unanswered = new Set<string>()
   readonly underWay: Array<{ tag: string, limit: number }> = []
   mostHandoffs = 0
   isMine: () => boolean | Promise<boolean> = () => true
@@ -67,12 +69,12 @@ class Sweep {
       sweep: (tag: string, limit: number, _: boolean, __: boolean, hasMoved: boolean) => {
         if (!hasMoved) return this.#sweep(tag, limit)
         this.moved.push(tag)
-        return this.moved.length === 1 ? Promise.reject(new Unavailable('it moves')) : this.#sweep(tag, limit)
+        return this.unanswered.delete(tag) ? Promise.reject(new Unavailable('it moves')) : this.#sweep(tag, limit)
       }
     }
     const leases = { takeReached: async () => await this.isMine() }
     this.sweeper = new Sweeper(handoffs as unknown as Handoffs, leases as unknown as Leases,
-      { tags, leaseKey: tag => tag, masterOf: () => 'redis', reaches: () => true, onFault: error => t.error(error), ...options })
+      { tags, leaseKey: tag => tag, masterOf: () => 'redis', reaches: () => true, isOneRedis: true, onFault: error => t.error(error), ...options })
   }
 
   async #sweep (tag: string, limit: number) {
@@ -180,19 +182,30 @@ t.test('however much is due, Redis gets little at a time, and everything is swep
 
 t.test('a partition that has another master is swept as one that has moved, until that has been done', async t => {
   const masters = new Map(tags.map(tag => [tag, 'one']))
-  const sweep = new Sweep(t, { masterOf: tag => masters.get(tag) })
+  const sweep = new Sweep(t, { masterOf: tag => masters.get(tag), isOneRedis: false })
   const moving = tags[7]!
   const again = async () => {
     sweep.asked.clear()
-    await sweep.until(() => sweep.asked.has(moving) && sweep.underWay.length === 0)
+    await sweep.until(() => tags.every(tag => sweep.asked.has(tag)) && sweep.underWay.length === 0)
   }
   await again()
+  t.strictSame([...sweep.moved].sort(), [...tags].sort(), 'at first this replica doesn’t know')
+  sweep.moved.length = 0
+  sweep.unanswered.add(moving)
   masters.set(moving, 'other')
   for (let round = 0; round < 4; round++) await again()
   t.strictSame(sweep.moved, [moving, moving], 'once more because there was no answer')
   masters.delete(moving)
+  await sweep.until(() => sweep.underWay.length === 0)
   await again()
   t.equal(sweep.moved.length, 2, 'not while none is known')
+  masters.set(moving, 'other')
+  let isMine = false
+  sweep.isMine = async () => isMine
+  await sweep.until(() => !sweep.sweeper.isSweeping)
+  isMine = true
+  await again()
+  t.equal(sweep.moved.length, 2 + tags.length, 'nor does it know what moved while another one had the lease')
 })
 
 t.test('each master gets two further calls at once', async t => {

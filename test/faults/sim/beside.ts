@@ -123,7 +123,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
       token, id: random.pick([/ z([^/]+)/.exec(extra)?.[1] ?? 'Q0', 'Q1']), as: random.pick([['person'], ['person', 'passer'], ['passer']]), satisfied: random.pick(['', 'd1']), note: '"so"', answer: text(4),
     }); break
     case 'note': dependents.note('acme', random.pick([`${tag}two`, `${tag}three`, id]), random.pick([[id], [id, `${tag}one`]]), atOnce); break
-    case 'look': dependents.look('acme', random.pick([[id], [id, `${tag}one`]]), atOnce); break
+    case 'look': dependents.look('acme', random.pick([[id], [id, `${tag}one`]]), atOnce, random.pick([undefined, `${tag}two`, `${tag}three`])); break
     case 'release': {
       const blocked = held.find(one => db.content(keys.handoff(tag, `acme:${one}`), 'hash')?.s?.startsWith('3:'))
       const id = random.chance(0.8) ? blocked ?? place.id : place.id

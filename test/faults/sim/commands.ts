@@ -6,7 +6,7 @@ export type Command = (on: Keyspace, ...args: string[]) => Reply
 export type Reply = string | number | false | Reply[]
 
 /** Those that write nothing. */
-export const reading = new Set(['HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'EXISTS', 'GET', 'ZRANGE', 'ZCARD', 'ZCOUNT', 'ZLEXCOUNT', 'ZSCORE', 'LRANGE', 'SCARD', 'SRANDMEMBER', 'XLEN', 'XRANGE', 'XREVRANGE', 'PEXPIRETIME', 'SCAN', 'TIME'])
+export const reading = new Set(['HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'EXISTS', 'GET', 'ZRANGE', 'ZCARD', 'ZCOUNT', 'ZLEXCOUNT', 'ZSCORE', 'LRANGE', 'SCARD', 'SISMEMBER', 'SRANDMEMBER', 'XLEN', 'XRANGE', 'XREVRANGE', 'PEXPIRETIME', 'SCAN', 'TIME'])
 const withoutKeys = new Set(['SCAN', 'TIME', 'SPUBLISH'])
 const withKeysAlone = new Set(['EXISTS', 'DEL', 'RENAME'])
 
@@ -80,6 +80,7 @@ export const commands: Readonly<Record<string, Command>> = {
     if (rest.size < all.size) on.write(key!, 'set', rest, rest.size === 0)
     return all.size - rest.size
   },
+  SISMEMBER: (on, key, member) => on.read(key!, 'set')?.has(member!) === true ? 1 : 0,
   SCARD: (on, key) => on.read(key!, 'set')?.size ?? 0,
   /** In Redis any of them: which ones makes no difference to who has to come to all. */
   SRANDMEMBER: (on, key, count) => [...on.read(key!, 'set') ?? []].slice(0, Number(count)),

@@ -48,6 +48,9 @@ export class Service {
   readonly #desk: Desk
   readonly #inboxes: Inboxes
   readonly #topology: Topology
+  /** The master of each partition when this replica last swept it. */
+  readonly #sweptAt = new Map<string, string>()
+  readonly #masterOf: (tag: string) => string | undefined
   /** Null if they run none. */
   readonly scheduling: Scheduling | null
   /** Undefined if nothing is limited. */
@@ -71,6 +74,7 @@ export class Service {
     const lifetimes = { workTtl, retention }
     const { scripts, keys } = scriptsFor(telling, lifetimes, isOneRedis, payloadKeys.names)
     const masters = topology.mastersFor(this.process)
+    this.#masterOf = tag => masters.of(tag)?.name
     const relay = telling === 'relayed' ? startRelay(() => lanes, masters, topology, name, this.faults) : undefined
     const lanes: Lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keys.barrier(tag) }, isOneRedis, relay?.take)
     if (world.mutation?.noRound !== true) relay?.start()
@@ -97,7 +101,10 @@ export class Service {
 
   /** Looks at a partition once, as src/store/sweeper.ts does. Resolves when what it found has been seen to. */
   async sweep (tag: string, limit: number): Promise<void> {
-    const { ended, blocked } = await this.#handoffs.sweep(tag, limit)
+    const master = this.#masterOf(tag)
+    const hasMoved = master !== undefined && this.#sweptAt.get(tag) !== master
+    const { ended, blocked } = await this.#handoffs.sweep(tag, limit, false, true, hasMoved)
+    if (master !== undefined) this.#sweptAt.set(tag, master)
     this.#dependents.swept(ended, blocked)
     await this.#dependents.settled()
   }
