@@ -45,6 +45,7 @@ local old = math.max(redis.call('ZCOUNT', ran, '-inf', '(' .. ms(now - 259200000
 if old > 0 then redis.call('ZREMRANGEBYRANK', ran, 0, old - 1) end
 for run in string.gmatch(ARGV[12], '[^\n]+') do
   if not noted[run] then redis.call('RPUSH', runs, run) end
+  noted[run] = true
 end
 for run in string.gmatch(asked, '[^\n]+') do redis.call('ZREM', open, run) end
 redis.call('LTRIM', runs, -100, -1)

@@ -13,7 +13,8 @@
 -- The fields: making, when it was made (microseconds), which distinguishes it from those of that name before it;
 -- version; says, JSON (handoffs/schedules/definition.ts); handoff, JSON; lock, the name of the
 -- key that sealed it, empty for none; home, the tag of its handoffs' partition;
--- next, its next tick (ms), empty for none; round, how often a tick was to begin anew, absent for 0; claim: that tick
+-- next, its next tick (ms), empty for none; rounds, how often backfills began ticks, absent for 0;
+-- round, how often a tick was to begin anew, absent for 0; claim: that tick
 -- once a replica has begun it, the tag, which replica took it last, a slash and how often it was taken, and the round
 -- unless that is 0, with spaces between, empty for none; last, the newest tick's run, JSON; work, the handoff of the
 -- newest tick that passed one; range, the newest member of what is remembered. Beside it, with the same beginning:

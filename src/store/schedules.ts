@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { homeTag } from '../core/ids.ts'
+import { homeTag, tagOf } from '../core/ids.ts'
 import { PayloadKeys } from '../core/payload-keys.ts'
 import { Seal } from '../core/seal.ts'
 import type { Lanes } from '../redis/lanes.ts'
@@ -61,8 +61,11 @@ interface NewSchedule {
   dueAt: number | null
 }
 
-/** A run that was asked for: its handoff's id, and when (ms); and the tick that it makes up for, if it does (ms). */
-export interface BegunRun { id: string, at: number, tick?: number }
+/** A run that was asked for: its handoff's id, and when (ms). */
+export interface BegunRun { id: string, at: number }
+
+/** The same of one that makes up for a tick (ms), and in which round (lua/lib/ticks.lua). */
+export interface BegunFill extends BegunRun { tick: number, round: number }
 
 /** What became of a tick, or of runs that were asked for. */
 export interface TickNote {
@@ -79,7 +82,7 @@ export interface TickNote {
   /** JSON text, the oldest first. One that was noted before isn't noted again. */
   runs: readonly string[]
   /** What ends with it of the runs that were asked for. */
-  ends?: readonly BegunRun[]
+  ends?: ReadonlyArray<BegunRun | BegunFill>
   /** Only if that hasn't ended yet. */
   isOnce?: boolean
 }
@@ -267,20 +270,33 @@ export class ScheduleStore {
       outcome === 'begun' ? readBegunRun(String(begun)) : null)
   }
 
-  /** Remembers ticks that are about to be made up for. @returns whether the schedule still says what was read */
-  beginTicks ({ tenant, name, making, version }: StoredSchedule, runs: readonly BegunRun[]): Promise<boolean> {
+  /**
+   * Remembers ticks that are about to be made up for.
+   * @param runs the handoff of each, when (ms), and the tick
+   * @returns them with their round; null if the schedule says something else than what was read
+   */
+  async beginFills (
+    { tenant, name, making, version }: StoredSchedule, runs: ReadonlyArray<Omit<BegunFill, 'round'>>
+  ): Promise<BegunFill[] | null> {
     const tag = homeTag(tenant)
     const keys = [this.#keyNames.schedule(tag, tenant, name), this.#keyNames.schedule(tag, tenant, name, 'begun')]
-    return this.#call('schedule-run', tag, keys, [making, runs.map(runOf).join('\n'), '', version], ([outcome]) =>
-      outcome === 'begun')
+    const texts = [making, runs.map(run => `${runOf(run)} ${run.tick}`).join('\n'), '', version]
+    return await this.#call('schedule-run', tag, keys, texts, ([outcome, round]) =>
+      outcome === 'begun' ? runs.map(run => ({ ...run, round: Number(round) })) : null)
   }
 
-  /** Settles a tick that was begun in this partition. @returns whether it ran; if it didn't, it never will */
+  /**
+   * Settles a tick that was begun in the partition of its handoff.
+   * @param id its handoff's
+   * @returns whether it ran; if it didn't, it never will in this round
+   */
   settle (
-    tenant: string, name: string, making: string, { tag, tick, round }: Pick<BegunTick, 'tag' | 'tick' | 'round'>,
+    { tenant, name, making }: StoredSchedule, id: string, { tick, round }: Pick<BegunTick, 'tick' | 'round'>,
     kind: TickKind = 't'
   ): Promise<boolean> {
+    const tag = tagOf(id)
     const keys = (['tick', 'ticked'] as const).map(which => this.#keyNames.ticks(tag, tenant, name, which))
+    keys.push(this.#keyNames.handoff(tag, memberOf(tenant, id)))
     const texts = [making, String(tick), String(round), kind]
     return this.#call('tick-settle', tag, keys, texts, ([outcome]) => outcome === 'ran')
   }
@@ -310,14 +326,14 @@ export function begunText ({ tick, tag, by, round }: BegunTick): string {
   return `${tick} ${tag} ${by}${round === 0 ? '' : ` ${round}`}`
 }
 
-function runOf ({ id, at, tick }: BegunRun): string {
-  return tick === undefined ? `${id} ${at}` : `${id} ${at} ${tick}`
+function runOf (run: BegunRun | BegunFill): string {
+  return [run.id, run.at, ...'round' in run ? [run.tick, run.round] : []].join(' ')
 }
 
 /** As `beside` of a schedule has them. */
-export function readBegunRun (text: string): BegunRun {
-  const [id, at, tick] = text.split(' ') as [string, string, string?]
-  return { id, at: Number(at), ...tick !== undefined && { tick: Number(tick) } }
+export function readBegunRun (text: string): BegunRun | BegunFill {
+  const [id, at, tick, round] = text.split(' ') as [string, string, string?, string?]
+  return { id, at: Number(at), ...tick !== undefined && { tick: Number(tick), round: Number(round) } }
 }
 
 function readBegun (text: string): BegunTick | null {

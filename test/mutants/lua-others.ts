@@ -51,21 +51,21 @@ export const otherScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/lib/ticks.lua',
-    tests: ['http/schedules'],
+    tests: ['http/backfills-cut-off', 'http/schedules'],
     changes: [
-      ['if void and tonumber(round) <= tonumber(void) then return true end', ''],
-      ['tonumber(round) <= tonumber(void)', 'tonumber(round) < tonumber(void)'],
-      ['if void and tonumber(round) <= tonumber(void) then', 'if void then'],
+      ["if kind == 'b' and made == making and tonumber(round) <= settled then return true end", ''],
+      ['tonumber(round) <= settled', 'tonumber(round) < settled'],
+      ['and tonumber(round) <= settled then', 'and settled > 0 then'],
     ],
   },
   {
     file: 'lua/tick-settle.lua',
-    tests: ['http/schedules'],
-    changes: [["addTicked(ticked, making .. '/' .. tick .. '/b', round, now)", '']],
+    tests: ['http/backfills-cut-off', 'http/schedules'],
+    changes: [['moveMark(mark, making, nil, nil, round, now)', ''], ["redis.call('EXISTS', handoff) == 1 or", '']],
   },
   {
     file: 'lua/schedule-run.lua',
-    tests: ['http/schedules'],
+    tests: ['http/backfills-cut-off', 'http/schedules'],
     changes: [['or ARGV[5] and version ~= ARGV[5] then', 'then']],
   },
   {

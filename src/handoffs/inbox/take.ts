@@ -58,6 +58,8 @@ type Taking = Omit<Wanted, 'caughtElsewhere'>
 const homeLookLifetime = 5000
 /** How long it is known that an inbox's other partition is empty, in milliseconds, and of how many inboxes. */
 const besideKept = { keptFor: 1000, max: 1000 }
+/** For how long a call takes by what it kept, in milliseconds. It lasts less than what is left (lua/inbox-room.lua). */
+const keepsFor = 5000
 /** How often a call counts anew before it takes from the home partition, where others take at the same time. */
 const countsAtMost = 5
 /**
@@ -176,6 +178,7 @@ export class InboxTaker {
     const reply = keyed === null ? await this.#inboxes.take(home, wanted) : null
     if (reply !== null && reply.outcome !== 'limited') return takenOf(reply, wanted)
     const call = randomToken()
+    const begun = performance.now()
     const most = await this.#keepRoom(own, home, call, wanted)
     if (most === 'reused') throw new Problem('idempotency_key_reused')
     if (most === 'empty') return nothing
@@ -183,6 +186,11 @@ export class InboxTaker {
     if (typeof most === 'string') return looksAgain
     const give = (items: readonly TakenHandoff[]) =>
       this.#inboxes.room.give(own, call, this.#settled(items), keyed).catch(() => {})
+    // After a pause, others may count on what it kept.
+    if (performance.now() - begun > keepsFor) {
+      await give([])
+      return looksAgain
+    }
     try {
       const found = takenOf(await this.#inboxes.take(home, { ...wanted, max: most, caughtElsewhere: 'room' }), wanted)
       await give(found.items)

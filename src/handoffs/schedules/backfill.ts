@@ -1,7 +1,7 @@
-import { tagOf, tickId } from '../../core/ids.ts'
+import { tickId } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
 import { noteOfRuns } from '../../store/schedules.ts'
-import type { BegunRun, ScheduleStore, StoredSchedule, TickKind } from '../../store/schedules.ts'
+import type { BegunFill, BegunTick, ScheduleStore, StoredSchedule, TickKind } from '../../store/schedules.ts'
 import { dueAt, readSays, timingOf } from './definition.ts'
 import type { Says } from './definition.ts'
 import { memberBefore, ranBefore, remember } from './memory.ts'
@@ -20,7 +20,8 @@ export interface BackfillResult { passed: number, skipped: number, refused: numb
 
 /** The words of a pass for a tick, and its id, derived from tenant, name, making and tick: so no tick has two. */
 export function tickOf (
-  { tenant, name, making }: StoredSchedule, tag: string, kind: TickKind, tick: number, round: number
+  { tenant, name, making }: StoredSchedule, tag: string, kind: TickKind,
+  { tick, round }: Pick<BegunTick, 'tick' | 'round'>
 ) {
   return {
     id: tickId(tag, `${tenant} ${name} ${making} ${tick}`), token: '-', tick: ` K${kind}/${making}/${tick}/${round}`
@@ -42,15 +43,15 @@ interface BackfillBasis {
   now: number
   /** What is remembered of ticks that ran. */
   ran: readonly string[]
-  /** The runs that were asked for and that aren't noted. */
-  begun: readonly BegunRun[]
+  /** What backfills have begun and not noted. */
+  begun: readonly BegunFill[]
 }
 
 /**
- * Makes up for ticks that didn't run. A backfill may die before it notes what it passed, or not learn whether it did.
- * In the same partition the next one finds that. But if the schedule's inbox is another one by then, it is in another
- * partition. So a backfill remembers ticks before it passes them, as long as the schedule is the one that it read. The
- * next one settles those of other partitions first: they ran there, or from then on they can't.
+ * Makes up for ticks that didn't run. A backfill may die before it notes what it passed, or not learn whether it did;
+ * and the schedule's inbox may be another one by then, whose partition knows nothing of that. So a backfill remembers
+ * ticks before it passes them, as long as the schedule is the one that it read. The next one settles them first: they
+ * ran, or from then on they can't.
  */
 export class Backfill {
   readonly #store: ScheduleStore
@@ -63,14 +64,16 @@ export class Backfill {
     this.#counts = counts
   }
 
-  async go (known: BackfillBasis, since: number, until: number): Promise<BackfillResult> {
-    const { schedule, now, ran } = known
+  async go (basis: BackfillBasis, since: number, until: number): Promise<BackfillResult> {
+    const { now, ran } = basis
+    // Throws here if this replica lacks its key: before anything is begun.
+    const schedule = { ...basis.schedule }
     const says = readSays(schedule.says)
     const timing = timingOf(says)
     const notes = new BackfillNotes(timing, ran, schedule.range)
-    const ranElsewhere = await this.#settle(known, notes)
+    const settled = await this.#settle(basis, notes)
     const hasRun = ranBefore(ran, since)
-    const mayPass = (tick: number) => !hasRun(tick) && !ranElsewhere.has(tick) && tick !== schedule.claim?.tick &&
+    const mayPass = (tick: number) => !hasRun(tick) && !settled.has(tick) && tick !== schedule.claim?.tick &&
       !isToCome(schedule, says, tick, now)
     const result = { passed: 0, skipped: 0, refused: 0 }
     let [ticks, skipped, looked] = [[] as number[], 0, 0]
@@ -78,7 +81,8 @@ export class Backfill {
     for (const tick of ticksAfter(timing, since - 1)) {
       if (tick >= until) break
       if (looked === maxLooked || ticks.length === Math.min(begunAtOnce, maxPassed - result.passed)) {
-        if (!await this.#pass(known, says, ticks, notes, result)) return more(ticks[0]!)
+        const left = await this.#pass(schedule, now, says, ticks, notes, result)
+        if (left !== null) return more(left)
         result.skipped += skipped
         if (looked === maxLooked || result.passed === maxPassed) return more(tick)
         ;[ticks, skipped] = [[], 0]
@@ -88,64 +92,70 @@ export class Backfill {
       else if (ticks.length === 0) result.skipped++
       else skipped++
     }
-    if (!await this.#pass(known, says, ticks, notes, result)) return more(ticks[0]!)
+    const left = await this.#pass(schedule, now, says, ticks, notes, result)
+    if (left !== null) return more(left)
     return { ...result, skipped: result.skipped + skipped, more: false, next: null }
   }
 
-  /** Settles what was begun in other partitions. @returns the ticks that ran there */
+  /** Settles what backfills have begun. @returns the ticks that turned out to have run */
   async #settle ({ schedule, now, ran, begun }: BackfillBasis, notes: BackfillNotes): Promise<Set<number>> {
-    const { tenant, name, making, home } = schedule
     const hasRun = ranBefore(ran, 0)
-    const settled = begun.filter(isOfTick).sort((one, other) => one.tick - other.tick)
-      .map(one => ({ ...one, isKnown: hasRun(one.tick) })).filter(({ id, isKnown }) => isKnown || tagOf(id) !== home)
-    const ranElsewhere = new Set<number>()
-    for (const { id, at, tick, isKnown } of settled) {
-      if (isKnown) continue
-      if (!await this.#store.settle(tenant, name, making, { tag: tagOf(id), tick, round: at }, 'b')) continue
-      ranElsewhere.add(tick)
-      // The handoff says when it was passed, while it is there.
-      const run: Run = await this.#runner.found(tenant, id, 'backfill') ??
-        { scheduled_for: iso(tick), at: iso(now), by: 'backfill', outcome: 'passed', handoff_id: id }
-      notes.add(tick, run, true)
+    const known = new Set<number>()
+    const settled = new Set<number>()
+    // The latest round of each handoff settles the earlier ones.
+    const latest = new Map([...begun].sort((one, other) => one.round - other.round).map(one => [one.id, one]))
+    for (const one of [...latest.values()].sort((one, other) => one.tick - other.tick)) {
+      const { id, tick } = one
+      if (hasRun(tick)) known.add(tick)
+      if (known.has(tick) || !await this.#store.settle(schedule, id, one, 'b')) continue
+      settled.add(tick)
+      notes.add(tick, await this.#found(schedule, one, now), true)
     }
-    await this.#note(schedule, notes, settled)
-    return ranElsewhere
+    await this.#note(schedule, notes, begun)
+    return settled
   }
 
-  /** @returns whether the schedule was still the same; otherwise it passed nothing */
+  /** A tick's run. The handoff says when it was passed, while it is there. */
+  async #found ({ tenant }: StoredSchedule, { id, tick }: BegunFill, now: number): Promise<Run> {
+    return await this.#runner.found(tenant, id, 'backfill') ??
+      { scheduled_for: iso(tick), at: iso(now), by: 'backfill', outcome: 'passed', handoff_id: id }
+  }
+
+  /** @returns where a next call goes on, if the schedule isn't the same, or another backfill has settled that tick */
   async #pass (
-    { schedule, now }: BackfillBasis, says: Says, ticks: readonly number[], notes: BackfillNotes,
+    schedule: StoredSchedule, now: number, says: Says, ticks: readonly number[], notes: BackfillNotes,
     result: Record<'passed' | 'skipped' | 'refused', number>
-  ): Promise<boolean> {
-    if (ticks.length === 0) return true
-    const begins = ticks.map(tick => ({ id: tickOf(schedule, schedule.home, 'b', tick, now).id, at: now, tick }))
-    // A replica that goes on after a change goes by what there is now.
-    if (!await this.#store.beginTicks(schedule, begins)) return false
-    let unknown: string | undefined
+  ): Promise<number | null> {
+    if (ticks.length === 0) return null
+    const begins = await this.#store.beginFills(schedule, ticks.map(tick =>
+      ({ id: tickOf(schedule, schedule.home, 'b', { tick, round: 0 }).id, at: now, tick })))
+    if (begins === null) return ticks[0]!
+    let unknown: BegunFill | undefined
     try {
-      for (const { id, tick } of begins) {
-        unknown = id
-        const passed = await this.#runner.pass(schedule, says, tick, tickOf(schedule, schedule.home, 'b', tick, now))
-        const outcome = await this.#noted(schedule, tick, now, passed, notes)
+      for (const one of begins) {
+        unknown = one
+        const passed = await this.#runner.pass(schedule, says, one.tick, tickOf(schedule, schedule.home, 'b', one))
+        const outcome = await this.#noted(schedule, one, now, passed, notes)
         unknown = undefined
+        if (outcome === 'void') return one.tick
         result[outcome]++
         if (outcome !== 'skipped') this.#counts.outcomes[outcome]++
       }
     } finally {
       // Also what was passed before Redis went away. Those behind it were never sent.
-      await this.#note(schedule, notes, begins.filter(({ id }) => id !== unknown))
+      await this.#note(schedule, notes, begins.filter(one => one !== unknown))
     }
-    return true
+    return null
   }
 
-  /** Adds what became of a tick to what is noted. */
+  /** Adds what became of a tick to what is noted. @returns void: another backfill has settled it */
   async #noted (
-    { tenant, name, making, home }: StoredSchedule, tick: number, now: number, passed: PassOutcome, notes: BackfillNotes
-  ): Promise<'passed' | 'skipped' | 'refused'> {
+    schedule: StoredSchedule, one: BegunFill, now: number, passed: PassOutcome, notes: BackfillNotes
+  ): Promise<'passed' | 'skipped' | 'refused' | 'void'> {
+    const { tick } = one
     if (passed.outcome === 'ticked') {
-      // Or another backfill has settled it, and passes it elsewhere.
-      const ran = await this.#store.settle(tenant, name, making, { tag: home, tick, round: now }, 'b')
-      if (ran) notes.add(tick, null)
+      if (!await this.#store.settle(schedule, one.id, one, 'b')) return 'void'
+      notes.add(tick, await this.#found(schedule, one, now), true)
       return 'skipped'
     }
     const isFound = passed.outcome === 'passed' && passed.replayed
@@ -154,7 +164,7 @@ export class Backfill {
   }
 
   /** @param ends what ends with it of what was begun */
-  async #note (schedule: StoredSchedule, notes: BackfillNotes, ends: readonly BegunRun[]): Promise<void> {
+  async #note (schedule: StoredSchedule, notes: BackfillNotes, ends: readonly BegunFill[]): Promise<void> {
     const { runs, found, ranges, replaces } = notes.take()
     if (runs.length === 0 && ranges.length === 0 && ends.length === 0) return
     const known = found.size === 0
@@ -164,10 +174,6 @@ export class Backfill {
     const fresh = runs.filter(run => !found.has(run) || !ids.has(run.handoff_id))
     await this.#store.note(schedule, { ...noteOfRuns, ranges, replaces, runs: fresh.map(runText), ends })
   }
-}
-
-function isOfTick (run: BegunRun): run is Required<BegunRun> {
-  return run.tick !== undefined
 }
 
 /**
@@ -188,14 +194,12 @@ class BackfillNotes {
     this.#range = range
   }
 
-  /** @param run null: it ran, and that is noted already @param isFound another one passed it */
-  add (tick: number, run: Run | null, isFound = false): void {
+  /** @param isFound another one passed it */
+  add (tick: number, run: Run, isFound: boolean): void {
     const { runs, found, ranges } = this.#notes
-    if (run !== null) {
-      runs.push(run)
-      if (run.outcome === 'refused') return
-      if (isFound) found.add(run)
-    }
+    runs.push(run)
+    if (run.outcome === 'refused') return
+    if (isFound) found.add(run)
     this.#newest ??= memberBefore(this.#ran, this.#timing, tick, this.#range)
     const { member, replaces } = remember(this.#timing, tick, this.#newest)
     if (ranges.length === 0) this.#notes.replaces = replaces

@@ -17,7 +17,7 @@ import type { ResultSchemas } from '../../result-schema/result-schemas.ts'
 import { noteOfRuns, readBegunRun } from '../../store/schedules.ts'
 import type { BegunRun, ScheduleStore, StoredSchedule } from '../../store/schedules.ts'
 import { faultsWithoutInbox } from '../lifecycle/option-words.ts'
-import { Backfill } from './backfill.ts'
+import { Backfill, tickOf } from './backfill.ts'
 import type { BackfillResult } from './backfill.ts'
 import { dueAt, paused, readBody, readSays, replaced, shownSchedule } from './definition.ts'
 import type { Before, Says } from './definition.ts'
@@ -111,7 +111,7 @@ export class ScheduleService {
     for (let n = 0; n < changeTries; n++) {
       // What a replica has begun: once this has been settled, it can't pass anything any more. If this fails, the
       // schedule is still there, so that a retry can do it.
-      if (claim !== null) await this.#store.settle(caller.tenant, name, schedule.making, claim)
+      if (claim !== null) await this.#store.settle(schedule, tickOf(schedule, claim.tag, 't', claim).id, claim)
       claim = await this.#store.delete(schedule, claim)
       if (claim === null) return isAnothers
     }
@@ -121,7 +121,7 @@ export class ScheduleService {
   async runs ({ tenant }: Caller, name: string, { limit = 100 }: RunsOfQuery): Promise<string> {
     const { schedule, beside, now } = await this.#read(tenant, name, allBegun)
     // What makes up for a tick the next backfill settles.
-    const open = beside.map(readBegunRun).filter(({ tick }) => tick === undefined).slice(-100)
+    const open = beside.map(readBegunRun).filter(run => !('round' in run)).slice(-100)
     const found = await Promise.all(open.map(begun => this.#settleRun(schedule, begun, now)))
     const { beside: runs } = await this.#read(tenant, name, { list: 'runs', count: 100 })
     const texts = new Set([...runs, ...found.filter(text => text !== null)])
@@ -174,8 +174,8 @@ export class ScheduleService {
     for (let n = 0; ; n++) {
       const begun = await this.#store.begin(schedule, keyed, { id, at: now }, replaces)
       if (begun === null) throw new Problem('not_found')
-      const [tag, number] = [tagOf(begun.id), numberOf(begun.id)]
-      if (tag !== home) await this.#store.settle(tenant, name, making, { tag, tick: number, round: 0 }, 'r')
+      const number = numberOf(begun.id)
+      if (tagOf(begun.id) !== home) await this.#store.settle(schedule, begun.id, { tick: number, round: 0 }, 'r')
       const tick = key === undefined ? '' : ` Kr/${making}/${number}/0`
       const passed = await this.#runner.pass(schedule, readSays(schedule.says), now, { id: begun.id, token, tick })
       if (passed.outcome !== 'ticked' || n === changeTries) return { begun, passed }
@@ -192,12 +192,12 @@ export class ScheduleService {
       ({ pointer: `/${name}`, message: 'must be a time like 2026-11-20T09:00:00.000Z' }))
     if (faults.length > 0) throw invalid(...faults)
     if (to! <= from!) throw invalid({ pointer: '/until', message: 'must be after since' })
-    const { schedule, now, beside: ran } = await this.#read(caller.tenant, name, { list: 'ran', count: 10_000 })
+    const { schedule, now, beside } = await this.#read(caller.tenant, name, allBegun)
     if (to! > now) throw invalid({ pointer: '/until', message: 'must not be in the future' })
     const isAnothers = checkOwner(caller, readSays(schedule.says))
-    // Read later than the schedule: so it has whatever was begun before a change of what that says.
-    const { beside } = await this.#store.read(caller.tenant, name, allBegun)
-    const known = { schedule, now, ran, begun: beside.map(readBegunRun) }
+    // Read later than what was begun: what isn't begun any more has been noted by then.
+    const { beside: ran } = await this.#store.read(caller.tenant, name, { list: 'ran', count: 10_000 })
+    const known = { schedule, now, ran, begun: beside.map(readBegunRun).filter(run => 'round' in run) }
     return { answer: await this.#backfill.go(known, from!, to!), isAnothers }
   }
 

@@ -166,15 +166,19 @@ export class Ticker {
       const run: Run = { scheduled_for: iso(tick), at: iso(now), by: 'tick', outcome: 'skipped_overlap' }
       return await this.#note(schedule, says, tick, run, {})
     }
-    await this.#pass(schedule, says, tick, now)
+    await this.#pass(schedule, says, tick, now, isFresh)
   }
 
-  async #pass (schedule: StoredSchedule, says: Says, tick: number, now: number): Promise<void> {
+  async #pass (
+    schedule: StoredSchedule, says: Says, tick: number, now: number, isFresh: boolean
+  ): Promise<void> {
     const { runner } = this.#options
-    const passed = await runner.pass(
-      schedule, says, tick, tickOf(schedule, schedule.home, 't', tick, schedule.claim!.round)
-    )
+    const passed = await runner.pass(schedule, says, tick, tickOf(schedule, schedule.home, 't', schedule.claim!))
     if (passed.outcome === 'ticked') return await this.#settle(schedule, says, now)
+    // The replica that began it may yet pass it.
+    if (passed.outcome === 'refused' && !isFresh && await this.#hasRun(schedule)) {
+      return await this.#settle(schedule, says, now)
+    }
     const run = runNoted(tick, now, 'tick', passed)
     if (passed.outcome === 'refused') return await this.#note(schedule, says, tick, run, {})
     await this.#ran(schedule, says, tick, run, passed.answer.handoff_id)
@@ -189,19 +193,20 @@ export class Ticker {
   }
 
   /** Whether the tick that was begun ran; if it didn't, it never will. */
-  #hasRun ({ tenant, name, making, claim }: StoredSchedule): Promise<boolean> {
-    return this.#schedules.settle(tenant, name, making, claim!)
+  #hasRun (schedule: StoredSchedule): Promise<boolean> {
+    const claim = schedule.claim!
+    return this.#schedules.settle(schedule, tickOf(schedule, claim.tag, 't', claim).id, claim)
   }
 
   /** A tick that was begun, and must not be passed any more. @param isAgain it may begin again, in another partition */
   async #settle (schedule: StoredSchedule, says: Says, now: number, isAgain = false): Promise<void> {
     const { claim } = schedule
-    const { tick, tag, round } = claim!
+    const { tick, tag } = claim!
     if (!await this.#hasRun(schedule)) {
       await this.#note(schedule, says, tick, null, {}, isAgain ? tick - 1 : tick)
       return
     }
-    const { id } = tickOf(schedule, tag, 't', tick, round)
+    const { id } = tickOf(schedule, tag, 't', claim!)
     // The handoff says when it was passed, while it is there.
     const run: Run = await this.#options.runner.found(schedule.tenant, id, 'tick') ??
       { scheduled_for: iso(tick), at: iso(now), by: 'tick', outcome: 'passed', handoff_id: id }
