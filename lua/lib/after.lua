@@ -56,7 +56,8 @@ local function readStands(members, dependent)
       standing = ends and 'open' or status or 'gone'
     }
     local dependents = dependentsOf(key, tenant .. id)
-    if ends and dependent and isHere(key, dependents) and hasDependents(extra) and
+    -- Also for who notes one: a second set would be made here while the first is on the other node.
+    if ends and isHere(key, dependents) and dependent and hasDependents(extra) and
       redis.call('SISMEMBER', dependents, dependent .. '/' .. named) == 1 then
       stands[#stands].standing = 'noted'
     end
