@@ -105,12 +105,22 @@ async function catchApproved (t: Test, { call, store }: TestApp): Promise<void> 
   t.equal((await call('bob', 'POST', `/api/done/${id}`)).statusCode, 200)
 }
 
+/** What waits for another one is noted there, and the sweep asks now and then whether it is. */
+async function passAfter (t: Test, { call, store }: TestApp): Promise<void> {
+  const pass = async (more: object = {}) => (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json().handoff_id as string
+  const first = await pass()
+  const second = await pass({ after: [first] })
+  await store.dependents.settled()
+  t.match(await store.dependents.look('default', [first], undefined, second), [{ standing: 'open', isNoted: true }])
+}
+
 t.test('all that the service does is allowed, and all that is allowed is used', { timeout: 60_000 }, async t => {
   const { redis, service } = await limitedService(t)
   await until(() => isReady(service))
   service.store.sweeper.start()
   for (const { path, status, answer } of await allOperations(service, await prepared(service))) t.equal(answer.statusCode, status, path)
   await catchApproved(t, service)
+  await passAfter(t, service)
   await moveEvents(service)
   await service.store.indexer.round()
   await redis.admin.call('CLIENT', 'KILL', 'USER', 'handoff')
