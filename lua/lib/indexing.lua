@@ -1,24 +1,26 @@
 -- What has ended and what runs have, of handoffs that were written by versions, or with settings, that didn't know
 -- these lists.
--- Field x, empty for none, with the words of the runs that a handoff was passed without. `limited` has the agents with
--- limits, as tenant:agent.
-local function withRuns(member, extra, passed_by, labels, limited)
+-- Field x, empty for none, with the words of the runs that a handoff was passed without. `isLimited`: its passer has a
+-- limit, and it counts.
+local function withRuns(extra, passed_by, labels, isLimited)
   local words = extra or ''
   for _, name in ipairs(labels) do
     local label = string.match(words .. ' ', ' j(' .. string.gsub(name, '%p', '%%%0') .. ':%S+)')
     if label and not string.find(words .. ' ', ' J' .. label .. ' ', 1, true) then words = words .. ' J' .. label end
   end
-  return limited[string.match(member, '^[^:]+:') .. passed_by] and withAgentsRun(words, passed_by) or words
+  return isLimited and withAgentsRun(words, passed_by) or words
 end
 -- Sees to the lists of a handoff that was written by a version, or with settings, that didn't know them. Returns its
 -- successor's key if that may count for an agent with a limit: it may have been made since its like were looked for.
+-- `limited` has the agents with limits, as tenant:agent.
 local function indexEnded(key, now, micros, labels, limited)
   local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
   local status, _, created, expires, passed_by, _, deadline = string.match(record or '', RECORD)
   if not status then return end
   local member, isLive = string.match(key, MEMBER), status == 'pending' or status == 'caught'
-  local words = withRuns(member, extra, passed_by, labels, isLive and limited or {})
-  local next = limited[string.match(member, '^[^:]+:') .. passed_by] and string.match(extra or '', ' i(%S+)')
+  local isLimited = limited[string.match(member, '^[^:]+:') .. passed_by]
+  local words = withRuns(extra, passed_by, labels, isLive and isLimited)
+  local next = isLimited and string.match(extra or '', ' i(%S+)')
   if next then next = string.match(key, '^.*:') .. next end
   if not string.find(words, ' [tjJ]') then return next end
   local list, runs = openEnded(key, member, words), openRuns(key, member, words)

@@ -33,7 +33,7 @@ interface HomeTake {
 
 /**
  * What the own partition of an inbox knows of a call that takes from its home partition. While it takes there, in a
- * Cluster with max_caught, it has room that no other one counts on; and with an Idempotency-Key no other request with
+ * Cluster, it has room that no other one counts on; and with an Idempotency-Key no other request with
  * this key takes. The version after this one may leave this out (lua/lib/taking.lua).
  */
 export class InboxRoom {

@@ -162,11 +162,10 @@ export class InboxTaker {
     const known = await this.#knownBeside(own)
     let reply = await take(known)
     if (reply.outcome === 'limited') reply = await take(await this.#countBeside(own, known !== undefined))
-    if (reply.outcome === 'elsewhere') reply = await this.#inboxes.take(home!, { ...wanted, max: 0 })
-    if (reply.outcome !== 'unsettled') return takenOf(reply, wanted)
-    // Its calls are over. Whatever it took by this key, the home partition knows.
+    if (reply.outcome !== 'elsewhere' && reply.outcome !== 'unsettled') return takenOf(reply, wanted)
     const found = takenOf(await this.#inboxes.take(home!, { ...wanted, max: 0 }), wanted)
-    if (found.replayed) return found
+    if (found.replayed || reply.outcome !== 'unsettled') return found
+    // Its calls are over, and by what the home partition knows they took nothing.
     await this.#inboxes.room.give(own, reply.taker, this.#settled([]), wanted)
     return looksAgain
   }

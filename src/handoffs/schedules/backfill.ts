@@ -109,16 +109,10 @@ export class Backfill {
       if (hasRun(tick)) known.add(tick)
       if (known.has(tick) || !await this.#store.settle(schedule, id, one, 'b')) continue
       settled.add(tick)
-      notes.add(tick, await this.#found(schedule, one, now), true)
+      notes.add(tick, await this.#runner.ranAs(schedule.tenant, id, tick, now, 'backfill'), true)
     }
     await this.#note(schedule, notes, begun)
     return settled
-  }
-
-  /** A tick's run. The handoff says when it was passed, while it is there. */
-  async #found ({ tenant }: StoredSchedule, { id, tick }: BegunFill, now: number): Promise<Run> {
-    return await this.#runner.found(tenant, id, 'backfill') ??
-      { scheduled_for: iso(tick), at: iso(now), by: 'backfill', outcome: 'passed', handoff_id: id }
   }
 
   /** @returns where a next call goes on, if the schedule isn't the same, or another backfill has settled that tick */
@@ -155,7 +149,7 @@ export class Backfill {
     const { tick } = one
     if (passed.outcome === 'ticked') {
       if (!await this.#store.settle(schedule, one.id, one, 'b')) return 'void'
-      notes.add(tick, await this.#found(schedule, one, now), true)
+      notes.add(tick, await this.#runner.ranAs(schedule.tenant, one.id, tick, now, 'backfill'), true)
       return 'skipped'
     }
     const isFound = passed.outcome === 'passed' && passed.replayed

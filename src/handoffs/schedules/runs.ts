@@ -99,6 +99,12 @@ export class Runner {
     return { scheduled_for: iso(extra.scheduledFor!), at: iso(createdAt), by, outcome: 'passed', handoff_id: id }
   }
 
+  /** The run of a tick that ran. The handoff says when it was passed, while it is there. @param now in its place */
+  async ranAs (tenant: string, id: string, tick: number, now: number, by: Run['by']): Promise<Run> {
+    return await this.found(tenant, id, by) ??
+      { scheduled_for: iso(tick), at: iso(now), by, outcome: 'passed', handoff_id: id }
+  }
+
   /** Has this work ended, over all its attempts? Gone is ended. */
   async hasEnded (tenant: string, id: string): Promise<boolean> {
     return await this.#last(tenant, id) === null

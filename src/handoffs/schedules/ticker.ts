@@ -207,9 +207,7 @@ export class Ticker {
       return
     }
     const { id } = tickOf(schedule, tag, 't', claim!)
-    // The handoff says when it was passed, while it is there.
-    const run: Run = await this.#options.runner.found(schedule.tenant, id, 'tick') ??
-      { scheduled_for: iso(tick), at: iso(now), by: 'tick', outcome: 'passed', handoff_id: id }
+    const run = await this.#options.runner.ranAs(schedule.tenant, id, tick, now, 'tick')
     await this.#ran(schedule, says, tick, run, id)
   }
 

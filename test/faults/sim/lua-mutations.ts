@@ -104,7 +104,7 @@ export const luaMutations: readonly Mutation[] = [
     { name: 'what ended counts on for its agent', from: "redis.call('ZREM', list, member)\n    if isCounted", to: 'if isCounted' },
     { name: 'a next attempt doesn’t count for its agent', from: "if next then redis.call('ZADD', list, next.due, next.member) end", to: '' },
     { name: 'what was passed before the limit isn’t named', from: "if isLimited and not string.find((extra or '') .. ' ', ' J*:' .. agent .. ' ', 1, true) then", to: 'if false then', of: ['uncounted'] },
-    { name: 'what was passed before the limit isn’t counted', from: "return limited[string.match(member, '^[^:]+:') .. passed_by] and", to: 'return false and', of: ['index'] },
+    { name: 'what was passed before the limit isn’t counted', from: 'return isLimited and', to: 'return false and', of: ['index'] },
     { name: 'what was passed before the limit counts only for now', from: "if words ~= extra then redis.call('HSET', key, 's'", to: "if false then redis.call('HSET', key, 's'", of: ['index'] },
     { name: 'what a former replica ended counts on for its agent', from: "if #gone > 0 then redis.call('ZREM', list, unpack(gone)) end", to: '', of: ['live-tidy'] },
     { name: 'what is caught is taken for ended', from: "if status ~= 'pending' and status ~= 'caught' then", to: "if status ~= 'pending' then", of: ['live-tidy'] },
